@@ -1,12 +1,13 @@
 //! Routes that require a password or a token, with files made by other programs, and what attackers try.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use e2e::clients::curl;
+use e2e::clients::{client, curl};
 use e2e::http::Connection;
 use e2e::{App, Authority, Scene, Weir, http, server_tables, wait};
 use serde_json::{Value, json};
@@ -97,10 +98,12 @@ fn echoed(answer: &http::Response, name: &str) -> Vec<String> {
 
 #[test]
 fn passwords_are_verified_and_the_user_is_passed_on() {
-    let Some(scene) = Scene::new("authentication-basic", &["python3", "htpasswd", "curl"]) else {
+    let Some(scene) =
+        Scene::new("authentication-basic", &["python3", "htpasswd", "curl", "nghttp"])
+    else {
         return;
     };
-    let app = App::start(&scene, 11, &[]);
+    let (app, other) = (App::start(&scene, 11, &[]), App::start(&scene, 12, &[]));
     let users = user("ann", "correct: horse", 5) + &user("bob", "b", 5);
     let file = scene.file("users", &users);
     let pair = Authority::new(&scene, "ca").issue("a", &["a.example.com"]);
@@ -110,13 +113,16 @@ fn passwords_are_verified_and_the_user_is_passed_on() {
          [[route]]\npath = \"/staff\"\nauthenticate = \"staff\"\nservice = \"app\"\n\
          [[route]]\npath = \"/kept\"\nauthenticate = \"kept\"\nservice = \"app\"\n\
          [[route]]\npath = \"/few\"\nauthenticate = \"staff\"\nrate_limit = {{ requests = 1, per = \"1h\" }}\nservice = \"app\"\n\
+         [[route]]\npath = \"/hashed\"\nauthenticate = \"staff\"\nservice = \"hashed\"\n\
          [authentication.staff]\nrealm = \"the \\\"staff\\\"\"\n\
          basic = {{ users_file = \"{file}\", user_header = \"X-User\" }}\n\
          [authentication.kept]\nforward_credentials = false\nbasic = {{ users_file = \"{file}\" }}\n\
-         [reload]\nwatch = true\n[service.app]\n{}",
+         [reload]\nwatch = true\n[service.app]\n{}\
+         [service.hashed]\nbalance = \"hash\"\nhash = {{ on = \"header:X-User\" }}\n{}",
         scene.address(2, 8443),
         pair.table(),
         server_tables("app", [app.address()]),
+        server_tables("hashed", [app.address(), other.address()]),
         file = file.display(),
     );
     let weir = Weir::start(&scene, &scene.config("workers = 1", &rest));
@@ -152,6 +158,24 @@ fn passwords_are_verified_and_the_user_is_passed_on() {
     assert_eq!(echoed(&seen, "Authorization").len(), 1);
     let seen = ask("/public", &forged);
     assert_eq!((seen.status, echoed(&seen, "X-User")), (200, vec![]));
+    // Nor as a trailer, which some servers merge into the fields.
+    let trailers = "X-User: root\r\nx_user: root\r\nX-Sum: 3\r\n";
+    let mut connection = Connection::open(weir.front()).unwrap();
+    let head = "POST /public HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    connection.send(format!("{head}3\r\nabc\r\n0\r\n{trailers}\r\n").as_bytes()).unwrap();
+    let seen = connection.response(false).unwrap().json()["trailers"].to_string();
+    assert!(seen.contains("X-Sum") && !seen.contains("root"), "{seen}");
+    let body = text(&scene.file("body", "abc"));
+    let url = format!("https://{}/public", scene.address(2, 8443));
+    let words = ["--no-content-length", "--trailer", "x-user: root", "--trailer", "x-sum: 3"];
+    let seen = client(&scene, "nghttp", &[&words[..], &["-d", &body, &url]].concat(), 20).stdout;
+    assert!(seen.contains("x-sum") && !seen.contains("root"), "{seen}");
+    // Who sends a request decides its server, whatever the client says.
+    let servers = (0..16).map(|n| {
+        let seen = ask("/hashed", &[&*ann, &format!("X-User: {n}")]);
+        seen.json()["server"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(servers.collect::<HashSet<_>>().len(), 1);
     let seen = ask("/kept", &[&ann]);
     assert_eq!((seen.status, echoed(&seen, "Authorization")), (200, vec![]));
     // The limit comes first.
@@ -166,9 +190,15 @@ fn passwords_are_verified_and_the_user_is_passed_on() {
     };
     assert_eq!(status("ann:correct: horse"), "2 200");
     assert_eq!(status("ann:wrong"), "2 401");
+    // A client that still sends its body gets the challenge, too, and may try again.
+    let body = text(&scene.file("upload", "x".repeat(60_000)));
+    let words = ["-k", "-T", &body, "-o", "/dev/null", "-w", "%{http_version} %{http_code}", &url];
+    assert_eq!(curl(&scene, &words).stdout, "2 401");
+    let words = [&["--anyauth", "-u", "ann:correct: horse"][..], &words].concat();
+    assert_eq!(curl(&scene, &words).stdout, "2 200");
 
     let lines = wait::until("the access lines", SOON, || {
-        Some(weir.access()).filter(|lines| lines.len() >= refusals.len() + 7)
+        Some(weir.access()).filter(|lines| lines.len() >= refusals.len() + 28)
     });
     for ((field, detail), line) in refusals.iter().zip(&lines) {
         let (cause, fault) = (&line["cause"], &line["fault"]);
@@ -288,6 +318,9 @@ fn tokens_are_verified_and_claims_are_passed_on() {
         (issuer.token(with("iss", json!("https://evil.example.com"))), 401, "token_issuer"),
         (issuer.token(with("groups", json!(["dev"]))), 403, "claim_missing"),
         (issuer.token(with("groups", json!("staff, root"))), 403, "claim_missing"),
+        (issuer.token(with("sub", json!(""))), 403, "value_no_text"),
+        (issuer.token(with("sub", json!({ "name": "ann" }))), 403, "value_no_text"),
+        (issuer.token(with("groups", json!(["staff", ""]))), 403, "claim_missing"),
         // Header injection by a claim.
         (issuer.token(with("sub", json!("ann\r\nX-Admin: 1"))), 403, "control_character"),
         (issuer.token(with("groups", json!(["staff", "a,root"]))), 403, "comma"),

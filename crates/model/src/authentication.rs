@@ -13,7 +13,7 @@ pub struct Authentication {
     pub name: Arc<str>,
     /// The name of what clients log in to (RFC 9110 section 11.5).
     pub realm: String,
-    /// What they present.
+    /// What requests present.
     pub scheme: AuthenticationScheme,
     /// Fields that tell servers who sent a request, by name in lower case.
     pub identity_fields: Vec<IdentityField>,
@@ -57,8 +57,8 @@ pub struct TokenRules {
     pub claims: Vec<(String, String)>,
 }
 
-/// A field that tells servers who sent a request. One that a client has written is removed from the head
-/// of the request.
+/// A field that tells servers who sent a request. One that a client has written, also as a trailer, is
+/// removed before anything looks at the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityField {
     /// Its name, in lower case.

@@ -6,15 +6,25 @@ use decide::{Slot, hash_key};
 use model::{Balance, HashOn, Service};
 use wire::http1::RequestHead;
 
+use crate::authentication::Identity;
+
 /// Returns the key by which `hash` places this request, if the service hashes and the request has
-/// one.
-pub(crate) fn key(service: &Service, request: &RequestHead, client: IpAddr) -> Option<u64> {
+/// one. A field that tells servers who sent the request has the value that they receive.
+pub(crate) fn key(
+    service: &Service,
+    request: &RequestHead,
+    identity: Option<&Identity>,
+    client: IpAddr,
+) -> Option<u64> {
     let Balance::Hash(hash) = &service.balance else {
         return None;
     };
     match &hash.on {
         HashOn::Client => client_key(service, client),
-        HashOn::Field(name) => request.field(name).map(hash_key),
+        HashOn::Field(name) => {
+            let verified = identity.and_then(|identity| identity.field(name)).map(str::as_bytes);
+            verified.or_else(|| request.field(name)).map(hash_key)
+        }
         HashOn::Cookie(name) => request.cookie(name).map(hash_key),
     }
 }

@@ -28,6 +28,7 @@ mod greeting;
 mod head;
 mod http2;
 mod identity;
+mod identity_names;
 mod in_flight;
 mod isolate;
 mod lanes;

@@ -4,12 +4,13 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use decide::Published;
-use model::{AccessLog, LogFormat, ServiceId, Snapshot};
+use model::{AccessLog, LogFormat, ServiceId};
 use observe::{ListenerCounters, ServiceCounters, Shard};
 use wire::http1::{Known, RequestHead};
 
 use crate::authentication::Verifier;
 use crate::explain::{Explanation, MayExplain};
+use crate::identity_names::IdentityNames;
 use crate::shared::Shared;
 use crate::tcp_sample::Sampling;
 use crate::tls::InUse;
@@ -29,7 +30,7 @@ pub(crate) struct Plane {
     /// What authenticates requests, by [`model::AuthenticationId`].
     pub(crate) verifiers: Vec<Arc<Verifier>>,
     /// The fields that tell servers who sent a request, which are not taken from clients.
-    pub(crate) identity_names: Vec<Box<str>>,
+    pub(crate) identity_names: IdentityNames,
 }
 
 impl Plane {
@@ -45,7 +46,7 @@ impl Plane {
             may_explain: shared.may_explain(),
             tls: shared.tls.of(snapshot),
             verifiers: shared.authentications.of(snapshot),
-            identity_names: identity_names(snapshot),
+            identity_names: IdentityNames::of(snapshot),
             published,
         }
     }
@@ -73,12 +74,4 @@ impl Plane {
         let is_recorded = self.sampling.records_decisions(id) || asks().is_some();
         is_recorded.then(Box::default)
     }
-}
-
-fn identity_names(snapshot: &Snapshot) -> Vec<Box<str>> {
-    let fields = snapshot.authentications.iter().flat_map(|one| &one.identity_fields);
-    let mut names: Vec<Box<str>> = fields.map(|field| field.name.as_str().into()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
 }

@@ -31,6 +31,7 @@ pub(crate) async fn serve_one(worker: &Rc<Worker>, client: &mut Client) -> After
             // There is no other reference between exchanges.
             let request = Rc::make_mut(&mut scratch.request);
             request.keep_upgrade(&client.settings().upgrade_protocols);
+            client.via.plane.identity_names.remove_from(request);
             // Pinned where it is made: `await` would copy it.
             pin!(exchange::run(worker, client, &mut scratch)).await
         }

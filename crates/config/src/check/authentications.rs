@@ -1,10 +1,15 @@
-//! Checks that authentications are required by routes, and by routes that keep passwords secret.
+//! Checks that authentications are required by routes, that credentials stay secret, and that nothing
+//! else decides by, or writes, the fields that tell servers who sent a request.
 
 use std::collections::HashSet;
 
+use model::{ConditionOn, IdentityField, RateKey};
+
 use crate::diagnostic::{Diagnostic, Problems};
 use crate::names::Names;
-use crate::raw::{Document, RawListener, RawProtocol, RawRoute, RawScheme};
+use crate::raw::{
+    Document, RawAction, RawAuthentication, RawListener, RawProtocol, RawRoute, RawScheme, http,
+};
 
 pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     let required = document.routes.iter().filter_map(|route| route.authenticate.as_ref());
@@ -18,36 +23,146 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
                     .help(format!("write authenticate = \"{name}\" in a [[route]]")),
             );
         }
+        any_audience(authentication, problems);
     }
+    let mut exposed = HashSet::new();
     for route in &document.routes {
-        plain_passwords(route, document, names, problems);
+        clear_text(route, document, names, &mut exposed, problems);
+        decides_by_identity(route, document, problems);
+        changes_identity(route, document, names, problems);
     }
 }
 
-/// Warns of passwords in clear text: where a listener of the route neither uses TLS nor is behind a
-/// proxy that may.
-fn plain_passwords(route: &RawRoute, document: &Document, names: &Names, problems: &Problems) {
-    let Some(required) = &route.authenticate else { return };
-    let known = names.authentication(&required.value);
-    let scheme = known.map(|id| &document.authentications[id.0 as usize].scheme);
-    if !matches!(scheme, Some(Some(RawScheme::Basic { .. }))) {
-        return;
+/// Warns of tokens that may have been issued for another service.
+fn any_audience(authentication: &RawAuthentication, problems: &Problems) {
+    let Some(RawScheme::Token(token)) = &authentication.scheme else { return };
+    if token.audiences.is_empty() {
+        let title =
+            format!("authentication \"{}\" accepts tokens for any audience", authentication.name);
+        problems.report(
+            Diagnostic::warning(title, authentication.span.clone(), "`audience` is not set")
+                .help("write jwt = { audience = \"…\" }; otherwise tokens for other services pass"),
+        );
     }
-    let is_exposed = |listener: &RawListener| {
+}
+
+/// Warns of credentials in clear text, once for each authentication and listener: where a listener of
+/// the route neither uses TLS nor is behind a proxy that may.
+fn clear_text<'a>(
+    route: &'a RawRoute,
+    document: &'a Document,
+    names: &Names,
+    exposed: &mut HashSet<(&'a str, usize)>,
+    problems: &Problems,
+) {
+    let Some(required) = &route.authenticate else { return };
+    let what = match of_route(route, document, names).map(|known| &known.scheme) {
+        Some(Some(RawScheme::Basic { .. })) => "passwords are",
+        Some(Some(RawScheme::Token(_))) => "tokens are",
+        Some(None) | None => return,
+    };
+    let is_exposed = |listener: &&RawListener| {
         let is_local = listener.address.as_ref().is_some_and(|at| at.value.ip().is_loopback());
         matches!(listener.protocol, RawProtocol::Http)
             && listener.tls.is_none()
             && listener.trusted.is_empty()
             && !is_local
     };
-    if super::listeners_of(route, document, names).any(is_exposed) {
+    let listeners = super::listeners_of(route, document, names).filter(is_exposed);
+    let new = listeners.filter(|one| exposed.insert((&required.value, one.span.start)));
+    if new.count() > 0 {
         problems.report(
             Diagnostic::warning(
-                "passwords are sent in clear text",
+                format!("{what} sent in clear text"),
                 required.span.clone(),
                 "a listener of this route has no TLS",
             )
             .help("write listener = \"…\" to name one with `tls`"),
         );
     }
+}
+
+/// Reports conditions on, and limits by, fields that no request has before it is authenticated.
+fn decides_by_identity(route: &RawRoute, document: &Document, problems: &Problems) {
+    let tested = route.conditions.iter().filter_map(|condition| match &condition.on {
+        ConditionOn::Field(name) => Some(name),
+        _ => None,
+    });
+    let tested = tested.chain(route.fields.iter().map(|field| &field.name));
+    for (name, by) in tested.filter_map(|name| Some((name, written_by(document, name)?))) {
+        problems.report(
+            Diagnostic::error(
+                format!("no request has {name} while its route is chosen"),
+                route.span.clone(),
+                "this route has a condition on it",
+            )
+            .help(format!(
+                "authentication \"{by}\" writes {name}, and Weir removes it from what clients send"
+            )),
+        );
+    }
+    if let Some(RateKey::Field(name)) = route.rate_limit.as_ref().map(|limit| &limit.by)
+        && let Some(by) = written_by(document, name)
+    {
+        problems.report(
+            Diagnostic::error(
+                format!("no request has {name} while its rate is limited"),
+                route.span.clone(),
+                "this route has a `rate_limit` by it",
+            )
+            .help(format!(
+                "authentication \"{by}\" writes {name} later; limit by \"client\" or another field"
+            )),
+        );
+    }
+}
+
+/// Reports changes of a field that the route's own authentication writes.
+fn changes_identity(route: &RawRoute, document: &Document, names: &Names, problems: &Problems) {
+    let RawAction::Forward(forward) = &route.action else { return };
+    let Some(known) = of_route(route, document, names) else { return };
+    let changes = &forward.request_fields;
+    let written = changes.set.iter().chain(&changes.add).map(|(name, _)| name);
+    for name in written.chain(&changes.remove) {
+        if identity_fields(known).any(|field| http::is_same_field(&field.name, name)) {
+            problems.report(
+                Diagnostic::error(
+                    format!("`request_header` changes {name}"),
+                    route.span.clone(),
+                    "this route's authentication writes that field",
+                )
+                .help(format!(
+                    "leave it out of `request_header`, or out of authentication \"{}\"",
+                    known.name
+                )),
+            );
+        }
+    }
+}
+
+/// Returns the authentication that a route requires.
+fn of_route<'a>(
+    route: &RawRoute,
+    document: &'a Document,
+    names: &Names,
+) -> Option<&'a RawAuthentication> {
+    let id = names.authentication(&route.authenticate.as_ref()?.value)?;
+    Some(&document.authentications[id.0 as usize])
+}
+
+/// Returns the name of the authentication that writes a field.
+fn written_by<'a>(document: &'a Document, name: &str) -> Option<&'a str> {
+    let writes = |one: &&RawAuthentication| {
+        identity_fields(one).any(|field| http::is_same_field(&field.name, name))
+    };
+    Some(&*document.authentications.iter().find(writes)?.name)
+}
+
+fn identity_fields(authentication: &RawAuthentication) -> impl Iterator<Item = &IdentityField> {
+    let fields: &[IdentityField] = match &authentication.scheme {
+        Some(RawScheme::Basic { identity_fields, .. }) => identity_fields,
+        Some(RawScheme::Token(token)) => &token.identity_fields,
+        None => &[],
+    };
+    fields.iter()
 }

@@ -74,6 +74,14 @@ impl Reader<'_> {
                     let title = format!("a key in {} is not used", at.value.display());
                     self.warn(at, title, &skipped.to_string());
                 }
+                if let Some(first) = raw.algorithms.first()
+                    && !raw.algorithms.iter().any(|named| set.serves(named.value))
+                {
+                    let title = format!("no key in {} is for `algorithms`", at.value.display());
+                    let diagnostic =
+                        Diagnostic::warning(title, first.span.clone(), "no token can pass");
+                    self.problems.report(diagnostic.on_machine());
+                }
             }
             Err(bad) => {
                 let title = format!("no usable keys in {}", at.value.display());

@@ -61,8 +61,12 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawAuthentication {
     }
     if !["basic", "jwt"].iter().any(|key| table.has_or_means(key)) {
         table.problems.report_absence(
-            Diagnostic::error("an authentication by nothing", table.span.clone(), "empty")
-                .help("write basic = { users_file = \"…\" } or jwt = { keys_file = \"…\" }"),
+            Diagnostic::error(
+                "an authentication needs `basic` or `jwt`",
+                table.span.clone(),
+                "has neither",
+            )
+            .help("write basic = { users_file = \"…\" } or jwt = { keys_file = \"…\" }"),
         );
     }
     let authentication = RawAuthentication {
@@ -104,7 +108,21 @@ fn token(mut table: Table<'_>) -> Option<RawScheme> {
     let leeway = table.duration("leeway").value;
     let expiry_required = table.boolean("expiry_required");
     let claims = table.map("claims", filled, filled).into_iter();
-    let fields = table.map("claim_headers", identity_field_name, filled).into_iter();
+    let fields = table.map("claim_headers", identity_field_name, filled);
+    for (index, (name, _)) in fields.iter().enumerate() {
+        let is_same =
+            |(other, _): &&(At<String>, _)| http::is_same_field(&other.value, &name.value);
+        if let Some((first, _)) = fields[..index].iter().find(is_same) {
+            table.problems.report(
+                Diagnostic::error(
+                    "two fields that some servers take for one",
+                    name.span.clone(),
+                    "`_` and `-` are the same to them",
+                )
+                .other(first.span.clone(), "first here"),
+            );
+        }
+    }
     let field = |(name, claim): (At<String>, At<String>)| IdentityField {
         name: name.value,
         value: IdentityValue::Claim(claim.value),
@@ -120,7 +138,7 @@ fn token(mut table: Table<'_>) -> Option<RawScheme> {
         leeway,
         expiry_required,
         claims: claims.map(|(path, value)| (path.value, value.value)).collect(),
-        identity_fields: fields.map(field).collect(),
+        identity_fields: fields.into_iter().map(field).collect(),
     })))
 }
 
@@ -143,7 +161,7 @@ fn algorithm(text: &str) -> Result<Algorithm, Wrong> {
 fn identity_field_name(text: &str) -> Result<String, Wrong> {
     let name = http::changeable_field_name(text)?;
     if http::is_reserved(&name) {
-        return Err(Wrong::new("this field has another meaning")
+        return Err(Wrong::new("HTTP or Weir already uses this field")
             .help("choose a name of its own, such as X-User"));
     }
     Ok(name)

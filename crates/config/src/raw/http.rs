@@ -42,39 +42,75 @@ pub(crate) fn field_name(text: &str) -> Result<String, Wrong> {
 /// Parses the name of a field that may be changed.
 pub(crate) fn changeable_field_name(text: &str) -> Result<String, Wrong> {
     let name = field_name(text)?;
-    if HOP_FIELDS.contains(&name.as_str()) {
+    if HOP_FIELDS.iter().any(|hop| is_same_field(hop, &name)) {
         return Err(Wrong::new("Weir writes this field itself")
             .help("it says where the message ends or what the connection does; a change would let two readers read two messages"));
     }
-    if name.replace('_', "-") == "cdn-loop" {
+    if is_same_field(&name, "cdn-loop") {
         return Err(Wrong::new("Weir writes this field itself")
             .help("it is how requests that run in circles are found (RFC 8586)"));
     }
-    if name == "host" {
+    if is_same_field(&name, "host") {
         return Err(Wrong::new("Host is part of the target, not a field to change")
             .help("write rewrite = { host = \"…\" }"));
     }
     Ok(name)
 }
 
+/// Returns whether two names, in lower case, are one name to a server that reads `_` as `-`.
+pub(crate) fn is_same_field(one: &str, other: &str) -> bool {
+    let hyphened = |name: &str| name.bytes().map(|b| if b == b'_' { b'-' } else { b }).collect();
+    let (one, other): (Vec<u8>, Vec<u8>) = (hyphened(one), hyphened(other));
+    one == other
+}
+
 /// Returns whether a field, by its name in lower case, already tells servers something about the
 /// request's origin, or has a meaning between client and server.
 pub(crate) fn is_reserved(name: &str) -> bool {
-    const RESERVED: [&str; 11] = [
+    const RESERVED: [&str; 28] = [
         "authorization",
+        "cache-control",
         "client-cert",
         "client-cert-chain",
         "cookie",
+        "date",
+        "dnt",
+        "early-data",
         "forwarded",
+        "from",
+        "http2-settings",
+        "max-forwards",
+        "origin",
+        "pragma",
+        "prefer",
+        "priority",
+        "range",
+        "referer",
         "traceparent",
         "tracestate",
+        "upgrade-insecure-requests",
+        "user-agent",
         "via",
         "x-client-subject",
+        "x-http-method-override",
         "x-real-ip",
         "x-request-id",
+        "x-requested-with",
+    ];
+    /// Of negotiation, representations, conditional requests, CORS, user agents, gRPC, and Weir.
+    const PREFIXES: [&str; 9] = [
+        "accept",
+        "access-control-",
+        "content-",
+        "grpc-",
+        "if-",
+        "proxy-",
+        "sec-",
+        "weir-",
+        "x-forwarded",
     ];
     let name = name.replace('_', "-");
-    RESERVED.contains(&&*name) || name.starts_with("x-forwarded")
+    RESERVED.contains(&&*name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// A field's value (RFC 9110 section 5.5), visible ASCII with spaces inside.

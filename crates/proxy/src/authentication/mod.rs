@@ -38,6 +38,13 @@ pub(crate) struct Identity {
     pub(crate) forwards_credentials: bool,
 }
 
+impl Identity {
+    /// Returns the value of the field of this name, in lower case, which servers receive.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| &**value)
+    }
+}
+
 /// All verifiers in use, and what is shared by them.
 pub(crate) struct Authentications {
     verifiers: Mutex<Kept<Authentication, Verifier>>,

@@ -77,7 +77,7 @@ impl Forwarding<'_, '_> {
 
     /// Puts the request head at the front of the upload.
     fn write_head(&mut self, to: &Chosen<'_>, server: &ServerConnection) {
-        let Exchange { worker, plane, client, identity, scratch, record, .. } = &mut *self.exchange;
+        let Exchange { worker, client, identity, scratch, record, .. } = &mut *self.exchange;
         record.reused = server.reused;
         let random = worker.rng.borrow_mut().u64(..);
         let request = &*scratch.request;
@@ -90,7 +90,6 @@ impl Forwarding<'_, '_> {
             loop_mark: worker.shared.identity.line(),
             continued: self.continued,
             identity: identity.as_ref(),
-            identity_names: &plane.identity_names,
             received: if client.stream.is_exchange() { "2" } else { request.version().number() },
         };
         let Client { buffer, origin, .. } = &mut **client;

@@ -62,7 +62,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         let affinity = balance::affinity(service, &scratch.request);
         let has_rate = !matches!(scratch.request.body(), RequestBody::None)
             && !is_conversation(&scratch.request, service, client);
-        let upload = Upload::new(client, scratch, service);
+        let upload = Upload::new(client, plane, scratch, service);
         Forwarding {
             exchange,
             route,
@@ -90,8 +90,8 @@ impl<'x, 'a> Forwarding<'x, 'a> {
             Ok(true) => now = os::clock::now(),
             Err(reason) => return self.give_up(reason.into()).await,
         }
-        let Exchange { worker, plane, address, ref scratch, .. } = *self.exchange;
-        let key = balance::key(self.service, &scratch.request, address.ip());
+        let Exchange { worker, plane, address, ref identity, ref scratch, .. } = *self.exchange;
+        let key = balance::key(self.service, &scratch.request, identity.as_ref(), address.ip());
         let mut servers = Servers::new(worker, plane, self.id, key, self.affinity);
         match servers.reach(self, now).await {
             Ok((slot, server)) => {

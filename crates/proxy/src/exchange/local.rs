@@ -16,14 +16,15 @@ use crate::head::{self, Scheme};
 use crate::plane::Plane;
 use crate::worker::Worker;
 
-/// A body of at most this length is read before a request is answered that is no error. A whole
-/// window of HTTP/2 (RFC 9113 section 6.9.2).
+/// A body of at most this length is read before a request is answered that is no error, or that asks
+/// for credentials. A whole window of HTTP/2 (RFC 9113 section 6.9.2).
 const BODY_READ_MAX_BYTES: u64 = 65_535;
 
 impl Exchange<'_> {
     /// Answers as a route is configured to.
     pub(super) async fn answer_by_route(&mut self, answer: Answer) -> After {
-        if (200..400).contains(&answer.status) {
+        // The client of a 401 sends the request again, with credentials.
+        if (200..400).contains(&answer.status) || answer.status == 401 {
             self.discard_body().await;
         }
         self.answer(answer).await

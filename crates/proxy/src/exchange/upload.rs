@@ -12,6 +12,7 @@ use crate::buffer::Buffer;
 use crate::client::Client;
 use crate::failure::{self, Reason, Sender, client_failed};
 use crate::head::upgrade_towards;
+use crate::plane::Plane;
 use crate::pump::{Framing, Patience, Pump, PumpError, Source};
 use crate::scratch::Scratch;
 use crate::watchdog::{Direction, Limits};
@@ -27,7 +28,12 @@ pub(super) struct Upload {
 
 impl Upload {
     /// Returns the upload of the request in `scratch`, keeping what another attempt would need.
-    pub(super) fn new(client: &Client, scratch: &mut Scratch, service: &Service) -> Upload {
+    pub(super) fn new(
+        client: &Client,
+        plane: &Plane,
+        scratch: &mut Scratch,
+        service: &Service,
+    ) -> Upload {
         let listener = client.settings();
         let body = scratch.request.body();
         let source = match body {
@@ -52,6 +58,7 @@ impl Upload {
             write: (service.timeouts.idle, Cause::ConnectionWriteTimeout),
         };
         let mut pump = Pump::new(source, framing, patience, std::mem::take(&mut scratch.up));
+        pump.withhold_trailers(plane.identity_names.clone());
         if let RequestBody::Length(length) = body {
             pump.expect_bytes(length);
         }

@@ -61,8 +61,6 @@ pub(crate) struct RequestChanges<'a> {
     pub(crate) received: &'static str,
     /// Who sends it, if its route has asked.
     pub(crate) identity: Option<&'a Identity>,
-    /// The fields that tell servers who sends a request, which are not taken from clients.
-    pub(crate) identity_names: &'a [Box<str>],
 }
 
 /// Appends the head for the server.
@@ -96,7 +94,7 @@ pub(crate) fn write_request(
             Known::Authorization => {
                 field.hop_by_hop || changes.identity.is_some_and(|who| !who.forwards_credentials)
             }
-            _ => field.hop_by_hop || is_among(changes.identity_names, field.name),
+            _ => field.hop_by_hop,
         };
         if !drop && !request_changed(changes.fields, field.name) {
             encode::put_field(out, field.name, field.value);
@@ -130,11 +128,6 @@ pub(crate) fn write_request(
     }
     write_changes(changes.fields, out);
     out.extend_from_slice(b"\r\n");
-}
-
-/// Returns whether a field has one of these names, also to a server that reads `_` as `-`.
-fn is_among(names: &[Box<str>], name: &[u8]) -> bool {
-    names.iter().any(|one| is_same_field(one.as_bytes(), name))
 }
 
 /// Returns the protocol that a server is asked to upgrade to. Over HTTP/2 this is an extended

@@ -28,7 +28,6 @@ fn forwarded(text: &str, trusted: &[&str]) -> String {
     let origin = Origin::new(peer, &trusted, ALL, Scheme::Http);
     let changes = RequestChanges {
         identity: None,
-        identity_names: &[],
         matched: &PathMatch::Prefix(String::new()),
         rewrite: &Rewrite::default(),
         fields: &FieldChanges::default(),

@@ -5,16 +5,14 @@ use std::task::{Context, Poll, ready};
 
 use transport::Stream;
 
-use super::framing::{Framing, trailers};
+use super::framing::Framing;
 use super::{Blocked, Pump};
 use crate::buffer::Buffer;
 
 impl Pump {
     /// Returns whether the stream ends with what is pending and the run.
     fn is_last(&self) -> bool {
-        self.ended
-            && self.framing == Framing::Stream
-            && trailers(&self.source, &self.trailers).is_empty()
+        self.ended && self.framing == Framing::Stream && self.trailers().is_empty()
     }
 
     /// Writes what is pending, then the run, then signals the end of a stream.
@@ -50,7 +48,7 @@ impl Pump {
             }
         }
         if self.ended && !self.finished && self.framing == Framing::Stream && self.run == 0 {
-            to.finish(trailers(&self.source, &self.trailers))?;
+            to.finish(&self.trailers_to_send())?;
             self.finished = true;
             self.has_sent = true;
         }

@@ -23,14 +23,6 @@ pub(crate) enum Framing {
     Stream,
 }
 
-/// Returns the trailer lines from either place.
-pub(super) fn trailers<'a>(source: &'a Source, beside: &'a [u8]) -> &'a [u8] {
-    match source {
-        Source::Chunked(decoder) => decoder.trailers(),
-        _ => beside,
-    }
-}
-
 /// Appends `run` unchanged, or as one chunk.
 pub(super) fn frame_run(framing: Framing, run: &[u8], out: &mut Vec<u8>) {
     match framing {

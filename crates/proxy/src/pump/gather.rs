@@ -2,7 +2,7 @@
 
 use wire::http1;
 
-use super::framing::{Framing, Source, frame_run, trailers};
+use super::framing::{Framing, Source, frame_run};
 use super::{Pump, PumpError};
 use crate::buffer::Buffer;
 
@@ -132,7 +132,9 @@ impl Pump {
         self.ended = true;
         if self.framing == Framing::Chunked && self.run == 0 {
             self.pending.extend_from_slice(b"0\r\n");
-            self.pending.extend_from_slice(trailers(&self.source, &self.trailers));
+            // No trailers, no allocation.
+            let trailers = self.trailers_to_send().into_owned();
+            self.pending.extend_from_slice(&trailers);
             self.pending.extend_from_slice(b"\r\n");
         }
     }

@@ -12,6 +12,7 @@ mod framing;
 mod gather;
 mod splice;
 
+use std::borrow::Cow;
 use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -23,11 +24,12 @@ use wire::http1::ChunkError;
 
 use crate::buffer::Buffer;
 use crate::filter::BodyFilter;
+use crate::identity_names::IdentityNames;
 use crate::pipes::Lent;
 use crate::turns::Ticket;
 use crate::watchdog::{Direction, Limits};
+use framing::frame_run;
 pub(crate) use framing::{Framing, Source};
-use framing::{frame_run, trailers};
 
 /// Why a body could not be moved to its end.
 #[derive(Debug)]
@@ -90,6 +92,8 @@ pub(crate) struct Pump {
     finished: bool,
     /// Trailers that arrived outside the body (HTTP/2).
     trailers: Vec<u8>,
+    /// Trailers that are not sent.
+    withheld: IdentityNames,
     has_sent: bool,
     /// The work done so far, as bytes handed to the kernel, framing included. Filtered bytes count
     /// for more.
@@ -140,6 +144,7 @@ impl Pump {
             ended: false,
             finished: false,
             trailers: Vec::new(),
+            withheld: IdentityNames::default(),
             has_sent: false,
             turn_bytes: 0,
             blocked: Blocked::No,
@@ -280,9 +285,22 @@ impl Pump {
         self.filter.as_ref().map_or(self.bytes, |filter| filter.bytes_out())
     }
 
-    /// Returns the trailer lines, once the body has been read completely.
+    /// Returns the trailer lines as received, once the body has been read completely.
     pub(crate) fn trailers(&self) -> &[u8] {
-        trailers(&self.source, &self.trailers)
+        match &self.source {
+            Source::Chunked(decoder) => decoder.trailers(),
+            _ => &self.trailers,
+        }
+    }
+
+    /// Returns the trailer lines to send.
+    fn trailers_to_send(&self) -> Cow<'_, [u8]> {
+        self.withheld.without(self.trailers())
+    }
+
+    /// Keeps trailers of these names from the receiver.
+    pub(crate) fn withhold_trailers(&mut self, names: IdentityNames) {
+        self.withheld = names;
     }
 
     /// Takes the framing vector for reuse. The body ends with it.

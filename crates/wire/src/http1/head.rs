@@ -255,6 +255,12 @@ impl FieldStore {
         }
     }
 
+    /// Removes the fields of these names.
+    pub(super) fn remove(&mut self, is_removed: impl Fn(&[u8]) -> bool) {
+        let bytes = &self.bytes;
+        self.rows.retain(|row| !is_removed(row.name.of(bytes)));
+    }
+
     /// Shortens every value of that name to its first list element.
     pub(super) fn keep_first_element(&mut self, known: Known) {
         for row in self.rows.iter_mut().filter(|row| row.known == known) {

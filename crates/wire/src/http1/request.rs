@@ -180,6 +180,12 @@ impl RequestHead {
         self.fields.iter()
     }
 
+    /// Removes every field whose name `is_removed`. What was read from fields of HTTP itself (its body's
+    /// length, its upgrade) stays as it is.
+    pub fn remove_fields(&mut self, is_removed: impl Fn(&[u8]) -> bool) {
+        self.fields.remove(is_removed);
+    }
+
     /// Returns the first value of that name.
     #[inline]
     pub fn known(&self, known: Known) -> Option<&[u8]> {

@@ -9,7 +9,7 @@ use crate::schema::spec::{Absent, Kind, TableSpec, key};
 pub(crate) static AUTHENTICATION: TableSpec = TableSpec {
     heading: "[authentication.NAME]",
     path: "authentication.NAME",
-    doc: "A way for requests to prove who sends them. Routes require it by its name, with `authenticate`. Exactly one of `basic` and `jwt` is required. A request without proof is answered with 401 (`unauthenticated`). Fields that tell servers who sent a request (`user_header`, `claim_headers`) are removed from the head of every forwarded request, on every route, before Weir sets them. Trailers are forwarded as they are.",
+    doc: "A way for requests to prove who sends them. Routes require it by its name, with `authenticate`. Exactly one of `basic` and `jwt` is required. A request without proof is answered with 401 (`unauthenticated`). Fields that tell servers who sent a request (`user_header`, `claim_headers`) are removed from every request, trailers included, on every route, before anything looks at it.",
     example: "[authentication.staff]\nrealm = \"Staff\"\nbasic = { users_file = \"staff.htpasswd\", user_header = \"X-User\" }\n\n[authentication.api]\njwt = { keys_file = \"jwks.json\", issuer = \"https://login.example.com\", audience = \"api\", claim_headers = { X-User = \"sub\" } }\n\n[[route]]\npath = \"/admin\"\nauthenticate = \"staff\"\nservice = \"listings\"\n",
     keys: &[
         key(
@@ -119,7 +119,7 @@ static JWT: TableSpec = TableSpec {
             "claim_headers",
             Kind::Map(FIELD_NAME, &Kind::Text(form("claim"))),
             Absent::Then("none"),
-            "Fields in which servers receive claims: `{ X-User = \"sub\" }`. A list is joined by commas. A token whose claim is not fit for a field (control characters, too long) is refused.",
+            "Fields in which servers receive claims: `{ X-User = \"sub\" }`. A list is joined by commas. A claim that the token does not have (missing, `null`, an empty list) sends no field; a token whose claim is not fit for a field (an object, empty, control characters, too long) is refused.",
         ),
     ],
 };

@@ -54,6 +54,14 @@ pub struct Handle {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Checks the settings as [`start`] does.
+///
+/// # Errors
+/// Those of [`start`] about the settings, one line.
+pub fn check(settings: &Acme) -> Result<(), StartError> {
+    client(settings).map(drop).map_err(StartError::Settings)
+}
+
 /// Starts to obtain and renew the settings' certificates. Each that is stored already is reported
 /// first, with [`Source::Stored`].
 ///

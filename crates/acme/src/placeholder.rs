@@ -26,6 +26,7 @@ pub fn placeholder(names: &[String]) -> Result<Certificate, String> {
         chain: material(certificate.pem()),
         key: material(key.serialize_pem()),
         ocsp: None,
+        acme: None,
     })
 }
 

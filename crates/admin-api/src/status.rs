@@ -31,6 +31,58 @@ pub struct Status {
     pub listeners: Vec<Listener>,
     /// The services and routes that are in maintenance, in order of kind and name.
     pub maintenance: Vec<Maintenance>,
+    /// Certificates that are obtained by ACME, if there are any.
+    pub acme: Option<Acme>,
+}
+
+/// Certificates that are obtained and renewed by ACME.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Acme {
+    /// URL of the certificate authority's directory.
+    pub directory: String,
+    /// Whether the thread runs that obtains them. Without it nothing is renewed.
+    pub running: bool,
+    /// In order of the configuration, each once.
+    pub certificates: Vec<AcmeCertificate>,
+}
+
+/// A certificate that is obtained and renewed by ACME.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct AcmeCertificate {
+    /// Its names.
+    pub names: Vec<String>,
+    /// When it expires (RFC 3339); absent if none has been issued.
+    pub not_after: Option<String>,
+    /// When it is ordered or renewed next (RFC 3339), as far as is known now.
+    pub next_attempt: Option<String>,
+    /// Whether the certificate authority chose that moment (RFC 9773).
+    pub renewal_by_authority: bool,
+    /// The last failure, unless an attempt has succeeded since.
+    pub failure: Option<AcmeFailure>,
+}
+
+/// A failed attempt to obtain a certificate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct AcmeFailure {
+    /// What failed.
+    pub what: String,
+    /// Names that the certificate authority could not validate.
+    pub refused: Vec<AcmeRefusal>,
+    /// Failed attempts since the last success.
+    pub count: u32,
+}
+
+/// A name that the certificate authority could not validate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct AcmeRefusal {
+    /// The name.
+    pub name: String,
+    /// The authority's reason.
+    pub why: String,
 }
 
 /// Client connections and their limit.

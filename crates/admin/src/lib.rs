@@ -34,6 +34,7 @@ use std::time::Duration;
 use admin_api::checks::Plan;
 use admin_api::findings::Findings;
 use admin_api::receipt;
+use admin_api::status::Acme;
 use decide::Registry;
 use model::{AdminAddress, Snapshot};
 use observe::exposition::{BudgetGauges, ProbeGauges, ReloadGauges};
@@ -103,6 +104,8 @@ pub struct Sources {
     pub findings: Option<Source<Findings>>,
     /// How reloads ended, for `/metrics`.
     pub reload_gauges: Option<Source<ReloadGauges>>,
+    /// Certificates by ACME, for `/api/v1/status`.
+    pub acme: Option<Source<Option<Acme>>>,
     /// Whether servers may be changed now.
     pub switches: Switches,
 }
@@ -124,6 +127,7 @@ impl Default for Sources {
             reloads: None,
             findings: None,
             reload_gauges: None,
+            acme: None,
             switches: Switches::default(),
         }
     }

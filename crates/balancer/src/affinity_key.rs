@@ -1,20 +1,19 @@
 //! This instance's key for affinity cookies: generated once and kept in the state directory, so
 //! that it survives restarts and upgrades. Services with a `key_file` do not need it.
 
-use std::env;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use model::{AffinityKey, Snapshot};
 use os::secret_file::{self, Links, SecretError};
 
+use crate::state_directory;
+
 /// File name in the state directory.
 const FILE: &str = "affinity.key";
-/// The state directory if neither the configuration nor the environment names one.
-const DIRECTORY: &str = "/var/lib/weir";
 /// Source of random bytes.
 const RANDOM: &str = "/dev/urandom";
 
@@ -38,7 +37,7 @@ pub(crate) fn ensure(
     if registry.affinity_key().is_some() || !is_needed(snapshot) {
         return Ok(());
     }
-    let path = directory(snapshot).join(FILE);
+    let path = state_directory::of(snapshot).join(FILE);
     let new = || handed.map_or_else(random, Ok);
     let key = match kept(&path, owner, new) {
         Err(KeyError::NotKept(error)) => {
@@ -62,7 +61,7 @@ pub(crate) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     if !is_needed(snapshot) {
         return None;
     }
-    match read(&directory(snapshot).join(FILE)) {
+    match read(&state_directory::of(snapshot).join(FILE)) {
         Ok(Some(_)) => None,
         Ok(None) | Err(KeyError::NotKept(_)) => random().err().map(|error| error.to_string()),
         Err(error) => Some(error.to_string()),
@@ -100,17 +99,6 @@ impl fmt::Display for KeyError {
             ),
         }
     }
-}
-
-fn directory(snapshot: &Snapshot) -> PathBuf {
-    // systemd may pass several, separated by colons (systemd.exec(5)).
-    let from_environment = || {
-        let value = env::var_os("STATE_DIRECTORY")?;
-        let first = env::split_paths(&value).next()?;
-        first.is_absolute().then_some(first)
-    };
-    let configured = snapshot.state_directory.clone();
-    configured.or_else(from_environment).unwrap_or_else(|| PathBuf::from(DIRECTORY))
 }
 
 /// Returns the key in the file at `path`, which is created with a `new` key if it does not exist.
@@ -189,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_key_is_made_once_and_found_again() {
-        let folder = env::temp_dir().join(format!("weir-affinity-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("weir-affinity-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join(FILE);
         let key = kept(&path, None, random).unwrap();

@@ -40,9 +40,12 @@ fn ending(snapshot: &Snapshot, now_s: i64) -> Vec<String> {
         for certificate in listener.tls.iter().flat_map(|tls| &tls.certificates) {
             let Ok(facts) = tls::facts(&certificate.chain) else { continue };
             if facts.ends_soon(now_s) {
+                let remedy = match &certificate.acme {
+                    None => "renew its file, and it comes into force by itself",
+                    Some(_) => "ACME has not renewed it: `weir status` shows why",
+                };
                 lines.push(format!(
-                    "the certificate of listener {} ({}, for {}) ends on {}; renew its file, and it \
-                     comes into force by itself",
+                    "the certificate of listener {} ({}, for {}) ends on {}; {remedy}",
                     listener.name,
                     certificate.chain.path.display(),
                     facts.names.join(", "),
@@ -66,7 +69,7 @@ mod tests {
         let chain =
             model::Material { path: "a.pem".into(), bytes: made.cert.pem().into_bytes().into() };
         let not_after = tls::facts(&chain).unwrap().not_after;
-        let certificate = model::Certificate { key: chain.clone(), chain, ocsp: None };
+        let certificate = model::Certificate { key: chain.clone(), chain, ocsp: None, acme: None };
         let mut snapshot = Snapshot::empty();
         snapshot.listeners.push(listener(certificate));
         assert_eq!(ending(&snapshot, not_after - 22 * DAY_S).len(), 0);

@@ -11,6 +11,7 @@
 mod affinity_key;
 mod built_in_doctor;
 mod certificate_reminder;
+mod certificates;
 mod commands;
 pub mod configuration;
 mod events;
@@ -30,6 +31,7 @@ mod server_states;
 mod service_manager;
 pub mod signals;
 mod sockets;
+mod state_directory;
 mod upgrade;
 
 pub use instance::{Balancer, StartOptions};

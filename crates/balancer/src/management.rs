@@ -12,7 +12,7 @@ use model::{Metrics, Snapshot};
 
 use crate::built_in_doctor::{self, Findings};
 use crate::sockets::Doors;
-use crate::{configuration, probe_report};
+use crate::{certificates, configuration, probe_report};
 
 /// The parts of a balancer that are managed.
 pub(crate) struct Managed<'a> {
@@ -24,6 +24,8 @@ pub(crate) struct Managed<'a> {
     pub(crate) workers: usize,
     /// Asks the workers for requests in flight.
     pub(crate) in_flight: proxy::InFlightReader,
+    /// What obtains certificates.
+    pub(crate) certificates: certificates::Shared,
     /// What the API shows and does through the workers; the rest is filled in here.
     pub(crate) sources: admin::Sources,
 }
@@ -59,8 +61,8 @@ impl Management {
     /// Starts the API and the listener for metrics if they have addresses, and metrics push if it has a
     /// target.
     pub(crate) fn start(managed: Managed<'_>, doors: Doors) -> Result<Management, Vec<String>> {
-        let Managed { snapshot, registry, counters, control, ready, workers, in_flight, sources } =
-            managed;
+        let Managed { snapshot, registry, counters, control, ready, workers, .. } = managed;
+        let Managed { in_flight, certificates, sources, .. } = managed;
         let findings = Findings::default();
         let watched = built_in_doctor::Sources {
             registry: Arc::clone(registry),
@@ -83,6 +85,7 @@ impl Management {
             compression: Some(Arc::new(move || budget(compressing.compression()))),
             findings: Some(Arc::new(move || findings.report())),
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),
+            acme: Some(Arc::new(move || certificates::report(&certificates))),
             ..sources
         };
         let exposed = admin::Exposed {

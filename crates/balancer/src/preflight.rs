@@ -3,7 +3,7 @@
 
 use model::{AccessLog, Snapshot};
 
-use crate::{affinity_key, sockets};
+use crate::{affinity_key, certificates, sockets};
 
 /// Returns what would keep `snapshot` from being served by this user on this host, one line each,
 /// in the words of `weir serve`.
@@ -30,6 +30,7 @@ pub fn obstacles(snapshot: &Snapshot) -> Vec<String> {
         lines.push(error.to_string());
     }
     lines.extend(affinity_key::obstacle(snapshot));
+    lines.extend(certificates::obstacle(snapshot));
     if let Some((user, group)) = &snapshot.run_as
         && let Err(error) = os::privileges::ids(user, group.as_deref())
     {

@@ -183,6 +183,9 @@ fn run(
         if successor.is_none() && std::mem::take(&mut hung_up) {
             let _ = reloader.reload(&mut balancer, Trigger::Signal);
         }
+        // While a new process starts, both accept connections, and either could get those of a
+        // challenge.
+        balancer.tend_certificates(successor.is_none());
         let event = events.next(LOOK_EVERY);
         // A successor that serves by now is not late, however long its message took to be
         // processed.

@@ -2,14 +2,16 @@
 //! order in which they match.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use model::{
-    Action, Affinity, AuthenticationId, Compression, Content, ErrorPage, FieldMatch, Forward,
-    HostPattern, Listener, ListenerId, ListenerTls, Material, Metrics, MetricsListener, PathMatch,
-    Protocol, RateLimit, RequestFilter, Respond, ResponseFilter, Route, RouteMatch, Service,
-    Snapshot, Split,
+    Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Content, ErrorPage,
+    FieldMatch, Forward, HostPattern, Listener, ListenerId, ListenerTls, Material, Metrics,
+    MetricsListener, PathMatch, Protocol, RateLimit, RequestFilter, Respond, ResponseFilter, Route,
+    RouteMatch, Service, Snapshot, Split,
 };
 
 use crate::diagnostic::At;
@@ -29,6 +31,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
     for (listener, tls) in listeners.iter_mut().zip(files.listeners) {
         listener.tls = tls;
     }
+    let acme = acme(files.acme, &mut listeners);
     let pages = document.listeners.into_iter().map(|raw| raw.error_pages);
     for ((listener, raw), files) in listeners.iter_mut().zip(pages).zip(files.listener_pages) {
         listener.error_pages = error_pages(raw, files)?;
@@ -64,6 +67,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         run_as: document.run_as,
         admin: document.admin.map(RawAdmin::built),
         metrics,
+        acme,
         resolver: document.resolver,
         log: document.log,
         reload: document.reload,
@@ -73,6 +77,27 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         authentications: authentications?,
         services: services?,
     })
+}
+
+/// Adds each certificate that listeners ask for once to the settings. `None`: there is none.
+fn acme(settings: Option<Acme>, listeners: &mut [Listener]) -> Option<Arc<Acme>> {
+    let mut settings = settings?;
+    let mut known: HashMap<Vec<String>, Arc<AcmeCertificate>> = HashMap::new();
+    let tls = listeners.iter_mut().filter_map(|listener| listener.tls.as_mut());
+    let certificates = tls.flat_map(|tls| &mut tls.certificates);
+    for acme in certificates.filter_map(|certificate| certificate.acme.as_mut()) {
+        // The order of its names makes no other certificate.
+        let mut names = acme.names.clone();
+        names.sort_unstable();
+        match known.entry(names) {
+            Entry::Occupied(first) => *acme = Arc::clone(first.get()),
+            Entry::Vacant(new) => {
+                settings.certificates.push(AcmeCertificate::clone(acme));
+                new.insert(Arc::clone(acme));
+            }
+        }
+    }
+    (!settings.certificates.is_empty()).then(|| Arc::new(settings))
 }
 
 fn metrics(raw: RawMetrics, tls: Option<ListenerTls>) -> Metrics {

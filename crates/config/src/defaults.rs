@@ -93,6 +93,11 @@ pub(crate) const CHECK_PATH: &str = "/";
 /// As `HAProxy`, nginx and Kubernetes interpret a response: a redirect to a login page means alive.
 pub(crate) const CHECK_EXPECT: &str = "200-399";
 pub(crate) const CHECK_INTERVAL: Duration = secs(2);
+/// Let's Encrypt, which needs no account elsewhere.
+pub(crate) const ACME_DIRECTORY: &str = "https://acme-v02.api.letsencrypt.org/directory";
+/// Let's Encrypt's own advice; lego and certbot do the same.
+pub(crate) const ACME_RENEW_AFTER: f64 = 0.667;
+
 pub(crate) const CHECK_TIMEOUT: Duration = secs(1);
 pub(crate) const CHECK_RISE: u64 = 2;
 pub(crate) const CHECK_FALL: u64 = 3;

@@ -27,6 +27,7 @@ pub(crate) fn block_on(body: impl Future<Output = ()>) {
 /// Returns a configuration of these services and nothing else.
 pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> Snapshot {
     Snapshot {
+        acme: None,
         zone: None,
         workers: None,
         connections_max: 1000,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Admin, Authentication, AuthenticationId, ClientAddress, ErrorPage, HostPattern, ListenerTls,
-    Metrics, Networks, Route, Service,
+    Acme, AcmeCertificate, Admin, Authentication, AuthenticationId, Certificate, ClientAddress,
+    ErrorPage, HostPattern, ListenerTls, Metrics, Networks, Route, Service,
 };
 
 /// Index of a service in [`Snapshot::services`].
@@ -47,6 +47,8 @@ pub struct Snapshot {
     pub admin: Option<Admin>,
     /// Where metrics are pushed.
     pub metrics: Metrics,
+    /// How certificates are obtained by ACME; `None`: no listener uses it.
+    pub acme: Option<Arc<Acme>>,
     /// The DNS server for servers' names; `None`: those of /etc/resolv.conf.
     pub resolver: Option<SocketAddr>,
     /// Logs.
@@ -80,6 +82,7 @@ impl Snapshot {
             run_as: None,
             admin: None,
             metrics: Metrics::none(),
+            acme: None,
             resolver: None,
             log: Log::none(),
             reload: Reload { watch: false },
@@ -108,6 +111,18 @@ impl Snapshot {
     pub fn authentication(&self, id: AuthenticationId) -> &Authentication {
         // IDs are created by `config::build` for this very vector.
         &self.authentications[id.0 as usize]
+    }
+
+    /// Replaces chain and key of each listener's certificates by ACME with those that `material`
+    /// returns for its names; `None` leaves them as they are.
+    pub fn fill_acme(&mut self, mut material: impl FnMut(&AcmeCertificate) -> Option<Certificate>) {
+        let tls = self.listeners.iter_mut().filter_map(|listener| listener.tls.as_mut());
+        for certificate in tls.flat_map(|tls| &mut tls.certificates) {
+            let Some(acme) = &certificate.acme else { continue };
+            if let Some(Certificate { chain, key, .. }) = material(acme) {
+                (certificate.chain, certificate.key) = (chain, key);
+            }
+        }
     }
 
     /// Returns whether a listener or a service uses TLS.

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::AcmeCertificate;
+
 /// A file that a configuration names, with its contents when the configuration was read.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Material {
@@ -31,6 +33,10 @@ pub struct Certificate {
     pub key: Material,
     /// A stapled OCSP response, DER.
     pub ocsp: Option<Material>,
+    /// The names for which it is obtained and renewed by ACME; `None`: it comes from files. In a
+    /// configuration that was only read, chain and key of such a certificate are empty; whoever
+    /// serves it fills them in ([`crate::Snapshot::fill_acme`]).
+    pub acme: Option<Arc<AcmeCertificate>>,
 }
 
 /// TLS towards clients.

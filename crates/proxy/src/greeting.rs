@@ -4,15 +4,19 @@
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
 use model::{Cause, Moment};
+use rustls::ServerConfig;
 use transport::{Stream, TlsError};
 use wire::proxy_protocol::{self, Origin, Parsed};
+use wire::tls::client_hello::{self, ClientHello, Peeked};
 
 use crate::account;
 use crate::buffer::Buffer;
+use crate::client;
 use crate::failure::Reason;
 use crate::linger::{Patience, linger};
 use crate::via::Accepted;
@@ -83,6 +87,17 @@ async fn handshake(
         account::ended_before_exchange(worker, &via, peer, reason);
         return Greeted::Gone;
     };
+    let challenges = &worker.shared.challenges;
+    let (config, validates) = if challenges.tls_pending() {
+        let read = watchdog.until(until, client_hello(&stream, &mut buffer)).await;
+        // What is wrong with it, the handshake finds as well.
+        match read {
+            Some(Ok(hello)) => config_for(challenges, &hello, config),
+            Some(Err(_)) | None => (config, false),
+        }
+    } else {
+        (config, false)
+    };
     let before = buffer.to_vec();
     buffer.release();
     match watchdog.until(until, Box::pin(stream.accept_tls(config, &before))).await {
@@ -90,6 +105,11 @@ async fn handshake(
             via.counters().tls_handshakes.increment();
             if stream.tls().is_some_and(|tls| tls.resumed) {
                 via.counters().tls_handshakes_resumed.increment();
+            }
+            if validates {
+                // The certificate was all that the authority wanted to see (RFC 8737 section 3).
+                client::close(&stream);
+                return Greeted::Gone;
             }
             Greeted::Ready(Accepted { stream, peer, tls_before, buffer, via })
         }
@@ -113,6 +133,46 @@ async fn handshake(
             let reason = Reason { cause: Cause::ClientTlsError, detail };
             account::ended_before_exchange(worker, &via, peer, reason);
             Greeted::Gone
+        }
+    }
+}
+
+/// Reads until the `ClientHello` is complete, and leaves it in the buffer. Fails with the reason.
+pub(crate) fn client_hello(
+    stream: &Stream,
+    buffer: &mut Buffer,
+) -> impl Future<Output = Result<ClientHello, &'static str>> + Unpin {
+    poll_fn(move |cx| {
+        loop {
+            match client_hello::peek(buffer) {
+                Ok(Peeked::Complete(hello)) => return Poll::Ready(Ok(hello)),
+                Ok(Peeked::Partial) if buffer.has_room() || buffer.grow() => {}
+                Ok(Peeked::Partial) => return Poll::Ready(Err("the ClientHello does not end")),
+                Err(error) => return Poll::Ready(Err(error.detail())),
+            }
+            match ready!(buffer.poll_fill(stream, cx)) {
+                Ok(count) if count > 0 => {}
+                _ => return Poll::Ready(Err("the connection ended before its ClientHello")),
+            }
+        }
+    })
+}
+
+/// Returns the configuration for a handshake that starts with `hello`, and whether it is one in
+/// which a certificate authority validates a name (TLS-ALPN-01).
+fn config_for(
+    challenges: &tls::Challenges,
+    hello: &ClientHello,
+    normal: Arc<ServerConfig>,
+) -> (Arc<ServerConfig>, bool) {
+    match challenges.config_for(hello.alpn(), &normal) {
+        Ok(config) => {
+            let validates = !Arc::ptr_eq(&config, &normal);
+            (config, validates)
+        }
+        Err(mistake) => {
+            tracing::error!(?mistake, "cannot answer an ACME challenge over TLS");
+            (normal, false)
         }
     }
 }

@@ -182,7 +182,7 @@ mod tests {
         let services = crate::explain::tests::live().0.load_full().snapshot.services.clone();
         let snapshot = Snapshot { listeners: vec![listener], services, ..Snapshot::empty() };
         let published = registry.publish(Arc::new(snapshot), Moment::ZERO);
-        let shared = Shared::new(registry, Vec::new(), None, Identity::new(1));
+        let shared = Shared::new(registry, Vec::new(), None, Identity::new(1), Arc::default());
         Rc::new(Plane::new(published, &observe::Shard::default(), &shared))
     }
 

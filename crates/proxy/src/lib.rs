@@ -117,6 +117,8 @@ pub struct Options {
     pub may_explain: Option<MayExplain>,
     /// The ID by which it recognises requests that it has forwarded itself.
     pub identity: Identity,
+    /// Challenges of certificate authorities (ACME) that are pending: listeners answer them.
+    pub challenges: Arc<::tls::Challenges>,
 }
 
 /// The running data plane.
@@ -130,14 +132,23 @@ pub struct Handle {
 /// # Errors
 /// When a thread cannot be created.
 pub fn start(options: Options) -> io::Result<Handle> {
-    let Options { registry, counters, listeners, workers, access, may_explain, identity } = options;
+    let Options {
+        registry,
+        counters,
+        listeners,
+        workers,
+        access,
+        may_explain,
+        identity,
+        challenges,
+    } = options;
     let (peers, inboxes): (Vec<_>, Vec<_>) = (0..workers.max(1))
         .map(|_| {
             let (sender, receiver) = mpsc::channel(INBOX_MAX);
             (Peer::new(sender), receiver)
         })
         .unzip();
-    let shared = Arc::new(Shared::new(registry, peers, may_explain, identity));
+    let shared = Arc::new(Shared::new(registry, peers, may_explain, identity, challenges));
     shared.listen(listeners, &[], &[]);
     if shared.registry.current().snapshot.uses_tls() {
         // Not by the first handshake of a worker, which would hold up all that it serves.

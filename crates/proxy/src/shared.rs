@@ -105,6 +105,8 @@ pub(crate) struct Shared {
     pub(crate) tls: TlsConfigs,
     /// What authenticates requests.
     pub(crate) authentications: Authentications,
+    /// Pending challenges of certificate authorities.
+    pub(crate) challenges: Arc<tls::Challenges>,
 }
 
 impl Shared {
@@ -113,6 +115,7 @@ impl Shared {
         peers: Vec<Peer>,
         may_explain: Option<MayExplain>,
         identity: Identity,
+        challenges: Arc<tls::Challenges>,
     ) -> Shared {
         Shared {
             registry,
@@ -129,6 +132,7 @@ impl Shared {
             identity,
             tls: TlsConfigs::default(),
             authentications: Authentications::new(),
+            challenges,
         }
     }
 

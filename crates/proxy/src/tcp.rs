@@ -3,11 +3,10 @@
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Poll, ready};
+use std::task::Poll;
 
 use health::blame::{Ended, Outcome, Sent, WaitingFor};
 use model::{Cause, Protocol, ServiceId};
-use wire::tls::client_hello::{self, Peeked};
 
 use crate::account::{self, Record};
 use crate::balance;
@@ -15,7 +14,7 @@ use crate::buffer::Buffer;
 use crate::client::{self, client_gone};
 use crate::failure::Reason;
 use crate::flight::Flight;
-use crate::greeting::{Greeted, greet};
+use crate::greeting::{Greeted, client_hello, greet};
 use crate::isolate::isolated;
 use crate::roster::{Entry, Phase};
 use crate::server_connection::{self, Introduced, Reach, ServerConnection};
@@ -59,21 +58,7 @@ async fn service(accepted: &mut Accepted, watchdog: &mut Watchdog) -> Result<Ser
     };
     let until = os::clock::now() + settings.timeouts.head;
     let Accepted { stream, buffer, .. } = accepted;
-    let reading = poll_fn(|cx| {
-        loop {
-            match client_hello::peek(buffer) {
-                Ok(Peeked::Complete(hello)) => return Poll::Ready(Ok(hello)),
-                Ok(Peeked::Partial) if buffer.has_room() || buffer.grow() => {}
-                Ok(Peeked::Partial) => return Poll::Ready(Err("the ClientHello does not end")),
-                Err(error) => return Poll::Ready(Err(error.detail())),
-            }
-            match ready!(buffer.poll_fill(stream, cx)) {
-                Ok(count) if count > 0 => {}
-                _ => return Poll::Ready(Err("the connection ended before its ClientHello")),
-            }
-        }
-    });
-    let read = watchdog.until(until, reading).await;
+    let read = watchdog.until(until, client_hello(stream, buffer)).await;
     let hello = read
         .unwrap_or(Err("the ClientHello did not come in time"))
         .map_err(|detail| Reason { cause: Cause::ClientTlsError, detail })?;

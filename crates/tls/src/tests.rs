@@ -41,6 +41,7 @@ fn signed(by: &Issuer, params: &CertificateParams, key: &KeyPair) -> Certificate
         chain: material("leaf.pem", leaf.pem().as_bytes()),
         key: material("leaf.key", key.serialize_pem().as_bytes()),
         ocsp: None,
+        acme: None,
     }
 }
 

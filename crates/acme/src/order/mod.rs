@@ -192,7 +192,8 @@ impl Job<'_> {
         };
         let pem = format!("{key}{chain}");
         let material = Material { path: "issued".into(), bytes: pem.as_bytes().into() };
-        let certificate = Certificate { chain: material.clone(), key: material, ocsp: None };
+        let certificate =
+            Certificate { chain: material.clone(), key: material, ocsp: None, acme: None };
         let facts = tls::certificate(&certificate).map_err(|mistake| unusable(mistake.message))?;
         if !same_names(&facts.names, self.names) {
             return Err(unusable("it is for other names".to_owned()));

@@ -98,7 +98,7 @@ impl State {
     /// It cannot be created or used.
     pub fn open(settings: &Acme, owner: Option<(u32, u32)>) -> Result<State, StateError> {
         let state = State { folder: folder(settings) };
-        state.prepare(&settings.state, owner).map_err(|error| {
+        state.prepare(owner).map_err(|error| {
             let shown = state.folder.display();
             StateError(format!(
                 "cannot use the ACME state directory {shown}: {error}; Weir's user must be able to \
@@ -108,16 +108,21 @@ impl State {
         Ok(state)
     }
 
-    fn prepare(&self, state: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
+    fn prepare(&self, owner: Option<(u32, u32)>) -> io::Result<()> {
         let own = |path: &Path| match owner {
             // Only what was created here: a path of another user's could lead elsewhere.
             Some((user, group)) => fchown(std::fs::File::open(path)?, Some(user), Some(group)),
             None => Ok(()),
         };
-        for folder in [state, &self.folder] {
-            if !folder.is_dir() {
-                DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-                own(folder)?;
+        // With every folder on the way, which must be passable for the owner, too.
+        let missing: Vec<_> =
+            self.folder.ancestors().take_while(|folder| !folder.is_dir()).collect();
+        for folder in missing.into_iter().rev() {
+            match DirBuilder::new().mode(0o700).create(folder) {
+                Ok(()) => own(folder)?,
+                // Another process has just created it.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
             }
         }
         if std::fs::metadata(&self.folder)?.permissions().mode() & 0o077 != 0 {
@@ -143,7 +148,8 @@ impl State {
             return Ok(None);
         };
         let material = Material { path: path.clone(), bytes: Arc::from(bytes) };
-        let certificate = Certificate { chain: material.clone(), key: material, ocsp: None };
+        let certificate =
+            Certificate { chain: material.clone(), key: material, ocsp: None, acme: None };
         let facts = tls::certificate(&certificate).map_err(|mistake| damaged(&path, &mistake))?;
         if !same_names(&facts.names, names) {
             return Err(damaged(&path, &"the certificate is for other names"));
@@ -223,7 +229,8 @@ impl State {
         let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
         sorted.sort_unstable();
         sorted.dedup();
-        let first = names.first().map_or("", String::as_str);
+        // Not the first as given: the order of names must not matter.
+        let first = sorted.first().copied().unwrap_or_default();
         self.folder.join(format!("{}.{extension}", file_name(first, &sorted.join("\n"))))
     }
 }

@@ -66,6 +66,7 @@ impl Pki {
             chain: material("chain.pem", &self.chain),
             key: material("key.pem", &self.key),
             ocsp: None,
+            acme: None,
         };
         let tls = model::ListenerTls {
             certificates: vec![certificate],

@@ -26,6 +26,7 @@ pub(super) async fn status(State(api): Api) -> Indented<Status> {
         connections: Connections { open, open_max: snapshot.connections_max.into() },
         listeners: snapshot.listeners.iter().map(|one| listener(one, &totals)).collect(),
         maintenance: maintenance::all(&api, &published),
+        acme: api.sources.acme.as_ref().and_then(|acme| acme()),
     })
 }
 

@@ -15,6 +15,7 @@ use admin_api::findings::Findings;
 use admin_api::receipt::{
     HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade, UpgradeResult,
 };
+use admin_api::status::{Acme, AcmeCertificate, AcmeFailure, AcmeRefusal};
 use decide::Registry;
 use model::{AddressFound, AdminAddress, Cause, Material, Moment, TcpSample, Timings};
 use observe::exposition::{BudgetGauges, ProbeGauges, ReloadGauges};
@@ -75,6 +76,27 @@ pub(crate) struct Api {
     pub(crate) ready: Arc<AtomicBool>,
 }
 
+fn acme() -> Acme {
+    Acme {
+        directory: "https://acme.example.com/directory".to_owned(),
+        running: true,
+        certificates: vec![AcmeCertificate {
+            names: vec!["a.example.com".to_owned()],
+            not_after: Some("2026-12-01T00:00:00.000Z".to_owned()),
+            next_attempt: Some("2026-11-21T00:00:00.000Z".to_owned()),
+            renewal_by_authority: false,
+            failure: Some(AcmeFailure {
+                what: "the order was refused".to_owned(),
+                refused: vec![AcmeRefusal {
+                    name: "a.example.com".to_owned(),
+                    why: "connection refused".to_owned(),
+                }],
+                count: 2,
+            }),
+        }],
+    }
+}
+
 /// Everything that the API can be connected to, with something to show.
 pub(crate) fn sources() -> Sources {
     Sources {
@@ -127,6 +149,7 @@ pub(crate) fn sources() -> Sources {
             last_refused: false,
             last_at: Some(Duration::from_secs(1_763_619_180)),
         })),
+        acme: Some(Arc::new(|| Some(acme()))),
         switches: admin::Switches::default(),
     }
 }

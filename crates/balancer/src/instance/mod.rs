@@ -17,6 +17,7 @@ use decide::Published;
 use model::{AccessLog, AdminAddress, AffinityKey, Snapshot};
 
 use crate::affinity_key;
+use crate::certificates::{self, Certificates};
 use crate::explain_token::ExplainToken;
 use crate::fixed_settings::FixedSettings;
 use crate::garbage::Garbage;
@@ -90,6 +91,7 @@ pub struct Balancer {
     explain_token: ExplainToken,
     control: control::Control,
     proxy: proxy::Handle,
+    certificates: Certificates,
     management: Management,
     switches: admin::Switches,
     access: proxy::AccessSink,
@@ -116,22 +118,26 @@ impl Balancer {
     /// # Errors
     /// What prevents the start, one line each.
     pub fn start(options: StartOptions) -> Result<Balancer, Vec<String>> {
-        let StartOptions { snapshot, mut sockets, doors, known, affinity_key, identity, sources } =
-            options;
+        let StartOptions {
+            mut snapshot,
+            mut sockets,
+            doors,
+            known,
+            affinity_key,
+            identity,
+            sources,
+        } = options;
         let identity = identity.unwrap_or_else(new_identity);
         let workers = sockets::workers(&snapshot);
 
         // Everything that only root may do comes first.
         let owner = sockets::owner(&snapshot);
-        let (access, access_writer) = open_access_log(&snapshot.log.access, owner)
-            .and_then(proxy::AccessSink::start)
-            .map_err(|error| vec![error.to_string()])?;
+        let (access, access_writer) = start_access_log(&snapshot, owner)?;
         let registry = Arc::new(decide::Registry::new());
-        affinity_key::ensure(&snapshot, &registry, owner, affinity_key)
-            .map_err(|line| vec![line])?;
+        affinity_key::ensure(&snapshot, &registry, owner, affinity_key).map_err(one_line)?;
         let explain_token = ExplainToken::new(doors.admin.as_ref());
-        let may_explain = explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
-        drop_privileges(&snapshot)?;
+        let may_explain = explain_token.of(&snapshot).map_err(one_line)?;
+        let certificates = become_user(&mut snapshot, owner, known.servers.is_some())?;
         sockets.log_shortfalls();
 
         // Then the configuration comes into force, and probes and lookups start. Clients wait in
@@ -152,6 +158,7 @@ impl Balancer {
             access: access.clone(),
             may_explain,
             identity: identity.clone(),
+            challenges: certificates.challenges(),
         })
         .map_err(|error| vec![format!("cannot start the workers: {error}")])?;
 
@@ -169,6 +176,7 @@ impl Balancer {
             ready: &ready,
             workers,
             in_flight: proxy.in_flight_reader(),
+            certificates: certificates.thread(),
             sources,
         };
         let management = Management::start(managed, doors)?;
@@ -185,6 +193,7 @@ impl Balancer {
             explain_token,
             control,
             proxy,
+            certificates,
             management,
             switches,
             access,
@@ -234,6 +243,26 @@ impl Balancer {
         };
         self.garbage.add(before);
         Ok(applied)
+    }
+
+    /// Runs the thread that obtains certificates, if it `may` run now, and puts those that it has
+    /// obtained into the listeners; their connections stay. Call it often.
+    pub(crate) fn tend_certificates(&mut self, may: bool) {
+        let before = self.published();
+        self.certificates.tend(&before.snapshot, may);
+        let Some(renewed) = self.certificates.renewed(&before.snapshot) else { return };
+        self.proxy.prepare(&renewed);
+        match self.control.publish(renewed) {
+            Ok(published) => {
+                configure(&self.counters, &published);
+                // Nothing is added or removed; listeners follow the new configuration.
+                self.proxy.apply(Vec::new(), &[], os::clock::now());
+                self.garbage.add(before);
+            }
+            Err(error) => {
+                tracing::error!(%error, "a new certificate takes effect only with a restart");
+            }
+        }
     }
 
     /// Frees what reading and replacing configurations has left.
@@ -297,6 +326,11 @@ impl Balancer {
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "what `map_err` passes")]
+fn one_line(error: impl ToString) -> Vec<String> {
+    vec![error.to_string()]
+}
+
 /// Makes the services and listeners of a configuration those that are counted.
 fn configure(counters: &observe::Registry, published: &Published) {
     let services = published.services.iter().map(|service| Arc::clone(service.name()));
@@ -354,6 +388,16 @@ fn ring(alarm: &Arc<OnceLock<proxy::Alarm>>) -> Box<dyn Fn() + Send> {
     })
 }
 
+/// Opens the access log and starts its writer.
+fn start_access_log(
+    snapshot: &Snapshot,
+    owner: Option<(u32, u32)>,
+) -> Result<(proxy::AccessSink, proxy::AccessWriter), Vec<String>> {
+    open_access_log(&snapshot.log.access, owner)
+        .and_then(proxy::AccessSink::start)
+        .map_err(one_line)
+}
+
 /// Opens the log; at startup, while the program may still be root, for the `owner` that it will
 /// switch to.
 fn open_access_log(
@@ -371,12 +415,25 @@ fn open_access_log(
     })
 }
 
+/// Opens the state directory of certificates by ACME for the configured user, becomes that user, and
+/// checks that it can write there. `taken_over`: as of [`Certificates::open`].
+fn become_user(
+    snapshot: &mut Arc<Snapshot>,
+    owner: Option<(u32, u32)>,
+    taken_over: bool,
+) -> Result<Certificates, Vec<String>> {
+    let certificates = Certificates::open(snapshot, owner, taken_over).map_err(one_line)?;
+    drop_privileges(snapshot).map_err(one_line)?;
+    certificates::reopen(snapshot).map_err(one_line)?;
+    Ok(certificates)
+}
+
 /// Switches to the configured user. Only root can; otherwise it must already be that user.
-fn drop_privileges(snapshot: &Snapshot) -> Result<(), Vec<String>> {
+fn drop_privileges(snapshot: &Snapshot) -> Result<(), String> {
     let Some((user, group)) = &snapshot.run_as else {
         return Ok(());
     };
-    os::privileges::switch(user, group.as_deref()).map_err(|error| vec![error.to_string()])?;
+    os::privileges::switch(user, group.as_deref()).map_err(|error| error.to_string())?;
     tracing::info!(user, "privileges dropped");
     Ok(())
 }

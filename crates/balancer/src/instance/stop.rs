@@ -19,6 +19,7 @@ impl Balancer {
     /// all of it.
     pub fn stop(mut self, why: &str, signals: &mut LastSignals) {
         service_manager::notify(os::notify::stopping());
+        self.certificates.stop();
         self.ready.store(false, Relaxed);
         self.proxy.announce_stop();
         let drain_max = self.registry.current().snapshot.drain_max;
@@ -60,6 +61,7 @@ impl Balancer {
     /// finished; idle connections stay open for one more request, up to `drain_max`, since closing
     /// one could race with a request on its way.
     pub(crate) fn leave(mut self, signals: &mut LastSignals) {
+        self.certificates.stop();
         self.ready.store(false, Relaxed);
         self.sockets.close();
         self.proxy.leave();

@@ -16,6 +16,7 @@ use control::load::{Load, Seen};
 use model::Snapshot;
 use observe::TimestampCache;
 
+use crate::certificates;
 use crate::commands::{Answer, CommandSender};
 use crate::instance::{Applied, Balancer};
 use crate::service_manager;
@@ -119,6 +120,7 @@ impl Reloader {
 fn apply(mut snapshot: Arc<Snapshot>, balancer: &mut Balancer) -> Result<Option<Applied>, String> {
     let current = balancer.published();
     Arc::make_mut(&mut snapshot).share_services(&current.snapshot);
+    certificates::fill(&mut snapshot, Some(&current.snapshot), None)?;
     if snapshot == current.snapshot {
         return Ok(None);
     }

@@ -1,6 +1,7 @@
 //! Checks what the tables of one file must agree on: references, address clashes, contradicting
 //! limits. Single values are checked when they are read.
 
+mod acme;
 mod authentications;
 mod listeners;
 mod routes;
@@ -23,6 +24,7 @@ const HELPED_MAX: usize = 100;
 pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) {
     references(document, names, problems);
     listeners::check(document, problems);
+    acme::check(document, problems);
     routes::check(document, names, problems);
     services::check(document, names, problems);
     authentications::check(document, names, problems);

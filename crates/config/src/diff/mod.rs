@@ -16,8 +16,8 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use model::{
-    AccessLog, Admin, Authentication, Doctor, Log, Maintenance, Metrics, MetricsListener, Reload,
-    Snapshot,
+    AccessLog, Acme, Admin, Authentication, Doctor, Log, Maintenance, Metrics, MetricsListener,
+    Reload, Snapshot,
 };
 
 use model::units::show_duration;
@@ -109,6 +109,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         run_as,
         admin,
         metrics,
+        acme,
         resolver,
         log,
         reload,
@@ -145,6 +146,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         or(path.map(|path| path.display()), "none")
     });
     metrics_words(metrics, &after.metrics, &mut words);
+    acme_words(acme.as_deref(), after.acme.as_deref(), &mut words);
     words.value("resolver", resolver, &after.resolver, |resolver| {
         or(resolver.as_ref(), "the system's")
     });
@@ -190,6 +192,18 @@ fn metrics_words(before: &Metrics, after: &Metrics, words: &mut Words) {
     words.value("metrics.graphite", graphite, &after.graphite, |to| or(to.as_ref(), "none"));
     words.value("metrics.interval", interval, &after.interval, time);
     words.value("metrics.prefix", prefix, &after.prefix, String::clone);
+}
+
+fn acme_words(before: Option<&Acme>, after: Option<&Acme>, words: &mut Words) {
+    words.value("acme.directory", &before, &after, |acme| {
+        or(acme.map(|acme| &acme.directory), "none")
+    });
+    // Each certificate is one of a listener, which shows it.
+    let rest =
+        |acme: &Acme| Acme { certificates: Vec::new(), directory: "".into(), ..acme.clone() };
+    if let (Some(before), Some(after)) = (before, after) {
+        words.hidden("acme", &rest(before), &rest(after));
+    }
 }
 
 fn log_settings(before: &Log, after: &Log, words: &mut Words) {

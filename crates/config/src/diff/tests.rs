@@ -215,6 +215,7 @@ fn a_renewed_certificate_is_reported_without_its_bytes() {
                 chain: material("a.pem", chain),
                 key: material("a.key", key),
                 ocsp: None,
+                acme: None,
             }],
             version_min: TlsVersion::Tls12,
             client_certificates: None,

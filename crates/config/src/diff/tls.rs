@@ -78,7 +78,7 @@ pub(super) fn pattern(pattern: &HostPattern) -> String {
 
 /// A certificate whose files have the same paths.
 fn renewed(key: &str, old: &Certificate, new: &Certificate, words: &mut Words) {
-    let Certificate { chain, key: secret, ocsp } = old;
+    let Certificate { chain, key: secret, ocsp, acme: _ } = old;
     if chain.bytes == new.chain.bytes && secret.bytes == new.key.bytes {
         if let (Some(old), Some(new)) = (ocsp, &new.ocsp)
             && old.bytes != new.bytes

@@ -1,6 +1,7 @@
 //! The files that a configuration names: requests their contents, checks them and makes them part
 //! of the configuration. Errors are reported at the key that names the file.
 
+mod acme;
 mod client_lists;
 mod credentials;
 
@@ -9,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{
-    AffinityKey, AffinityKeyFile, Authentication, Certificate, ClientCertificates, ListenerTls,
-    Material, ServiceTls, TlsVersion,
+    Acme, AffinityKey, AffinityKeyFile, Authentication, Certificate, ClientCertificates,
+    ListenerTls, Material, ServiceTls, TlsVersion,
 };
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
@@ -41,6 +42,8 @@ pub(crate) struct Contents {
     pub(crate) services: Vec<Option<Arc<ServiceTls>>>,
     /// In order of the services.
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
+    /// How certificates are obtained; which ones is not filled in.
+    pub(crate) acme: Option<Acme>,
     /// Of the metrics listener.
     pub(crate) metrics: Option<ListenerTls>,
     /// In order of the document's; `None`: a mistake is reported.
@@ -76,6 +79,7 @@ pub(crate) fn read(
     let keys = services.clone().map(|service| service.affinity_key.as_ref());
     let metrics = document.metrics.listener.as_ref().and_then(|listener| listener.tls.as_ref());
     Contents {
+        acme: document.acme.as_ref().and_then(|raw| reader.acme(raw, document)),
         metrics: metrics.and_then(|raw| reader.listener(raw)),
         authentications: document
             .authentications
@@ -105,7 +109,9 @@ struct Reader<'a> {
 /// A usable certificate, and where its chain is named.
 struct Usable {
     certificate: Certificate,
-    facts: Facts,
+    /// For which names, and of which kind; an authority issues for the kind of key that it is given.
+    names: Vec<String>,
+    kind: KeyKind,
     span: Span,
 }
 
@@ -188,7 +194,7 @@ impl Reader<'_> {
                 ca
             }
             None if raw.ca_unreadable => None,
-            None if raw.verify => self.system_authorities(raw),
+            None if raw.verify => self.system_authorities(&raw.span),
             None => Some(Material { path: PathBuf::new(), bytes: Arc::default() }),
         };
         Some(ServiceTls {
@@ -204,6 +210,14 @@ impl Reader<'_> {
 
     /// Returns a certificate with its key, if it is valid today.
     fn certificate(&self, raw: &RawCertificate) -> Option<Usable> {
+        if let Some(At { value: names, span }) = &raw.acme {
+            return (!names.is_empty()).then(|| Usable {
+                certificate: acme::certificate(names),
+                names: names.clone(),
+                kind: KeyKind::Ecdsa,
+                span: span.clone(),
+            });
+        }
         let chain = raw.chain.as_ref().and_then(|at| self.file(at));
         let key = raw.key.as_ref().and_then(|at| self.file(at));
         let ocsp = raw.ocsp.as_ref().map(|at| self.file(at));
@@ -214,6 +228,7 @@ impl Reader<'_> {
                 Some(ocsp) => Some(ocsp?),
                 None => None,
             },
+            acme: None,
         };
         let at = raw.chain.as_ref()?;
         let facts = match tls::certificate(&certificate) {
@@ -246,7 +261,8 @@ impl Reader<'_> {
         }
         self.is_valid_today(&facts, &at.span).then(|| Usable {
             certificate,
-            facts,
+            kind: facts.key,
+            names: facts.names,
             span: at.span.clone(),
         })
     }
@@ -291,8 +307,8 @@ impl Reader<'_> {
     fn twice<'u>(&self, certificates: impl Iterator<Item = &'u Usable>) {
         let mut seen: HashMap<(&str, KeyKind), &Usable> = HashMap::new();
         for usable in certificates {
-            let again = usable.facts.names.iter().find_map(|name| {
-                let first = seen.get(&(name.as_str(), usable.facts.key))?;
+            let again = usable.names.iter().find_map(|name| {
+                let first = seen.get(&(name.as_str(), usable.kind))?;
                 Some((name, *first))
             });
             if let Some((name, first)) = again {
@@ -306,8 +322,8 @@ impl Reader<'_> {
                     .on_machine(),
                 );
             }
-            for name in &usable.facts.names {
-                seen.entry((name, usable.facts.key)).or_insert(usable);
+            for name in &usable.names {
+                seen.entry((name, usable.kind)).or_insert(usable);
             }
         }
     }
@@ -338,7 +354,7 @@ impl Reader<'_> {
         Some(AffinityKeyFile { path, key: key? })
     }
 
-    fn system_authorities(&self, raw: &RawServiceTls) -> Option<Material> {
+    fn system_authorities(&self, span: &Span) -> Option<Material> {
         let found = SYSTEM_AUTHORITIES.iter().find_map(|path| {
             let found = self.surroundings.file(Path::new(path)).ok()?;
             tls::authorities(&found.material).is_ok().then_some(found.material)
@@ -347,7 +363,7 @@ impl Reader<'_> {
             self.problems.report(
                 Diagnostic::error(
                     "this system's authorities are not found",
-                    raw.span.clone(),
+                    span.clone(),
                     "verified by whom?",
                 )
                 .help(format!(

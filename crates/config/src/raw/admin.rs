@@ -1,12 +1,12 @@
 //! Reads `[admin]` and `[metrics]`: the admin API, and where metrics are sent.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use model::{Admin, AdminAddress, Metrics, ServerTarget};
 
 use super::table::Table;
-use super::{RawAdmin, RawMetrics, RawMetricsListener, net, tls};
+use super::{RawAdmin, RawMetrics, RawMetricsListener, net, paths, tls};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong};
 use crate::schema::names;
@@ -29,7 +29,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<RawAdmin> {
         }
         _ => address(text).map(Some),
     });
-    let token_file = table.text("token_file", path).map(|at| at.value);
+    let token_file = table.text("token_file", paths::absolute).map(|at| at.value);
     table.finish();
     match address {
         None => Some(RawAdmin { token_file, ..default() }),
@@ -87,18 +87,6 @@ fn socket(path: &str) -> Result<PathBuf, Wrong> {
     Ok(PathBuf::from(path))
 }
 
-/// Parses an absolute path.
-pub(super) fn path(text: &str) -> Result<PathBuf, Wrong> {
-    if text.contains('\0') || text.ends_with('/') || text.is_empty() {
-        return Err(Wrong::new("not the path of a file"));
-    }
-    if Path::new(text).is_absolute() {
-        return Ok(PathBuf::from(text));
-    }
-    Err(Wrong::new("where it would be looked for depends on where Weir is started")
-        .help("write the whole path, from the first slash on"))
-}
-
 /// Returns the default `[metrics]`.
 pub(super) fn no_metrics() -> RawMetrics {
     let metrics = Metrics {
@@ -137,7 +125,7 @@ pub(super) fn metrics(mut table: Table<'_>) -> RawMetrics {
 /// Reads where metrics are fetched.
 fn metrics_listener(table: &mut Table<'_>) -> Option<RawMetricsListener> {
     let address = table.text("address", net::listen_address);
-    let token_file = table.text("token_file", path).map(|at| at.value);
+    let token_file = table.text("token_file", paths::absolute).map(|at| at.value);
     let tls = tls::of_listener(table);
     let alone = ["token_file", "tls"].into_iter().find_map(|key| Some((key, table.key_span(key)?)));
     if let Some((key, span)) = alone

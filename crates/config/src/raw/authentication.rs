@@ -8,7 +8,7 @@ use identity::Algorithm;
 use model::{IdentityField, IdentityValue};
 
 use super::table::Table;
-use super::{http, name, tls};
+use super::{http, name, paths};
 use crate::diagnostic::{At, Diagnostic, Span, Wrong};
 
 /// `[authentication.NAME]`.
@@ -81,7 +81,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawAuthentication {
 }
 
 fn basic(mut table: Table<'_>) -> Option<RawScheme> {
-    let users_file = table.text("users_file", tls::file_path);
+    let users_file = table.text("users_file", paths::file_path);
     let field = table.text("user_header", identity_field_name);
     table.finish();
     let field = field.map(|at| IdentityField { name: at.value, value: IdentityValue::User });
@@ -89,7 +89,7 @@ fn basic(mut table: Table<'_>) -> Option<RawScheme> {
 }
 
 fn token(mut table: Table<'_>) -> Option<RawScheme> {
-    let keys_file = table.text("keys_file", tls::file_path);
+    let keys_file = table.text("keys_file", paths::file_path);
     let symmetric_keys = table.boolean("symmetric_keys");
     let algorithms = table.texts("algorithms", algorithm).unwrap_or_default();
     for at in algorithms.iter().filter(|at| at.value.is_symmetric() && !symmetric_keys) {

@@ -1,7 +1,7 @@
 //! Reads the content of a response that is configured: `respond` of a route, and error pages.
 
 use super::table::Table;
-use super::{RawBody, RawContent, http, tls};
+use super::{RawBody, RawContent, http, paths};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong};
 
@@ -26,7 +26,7 @@ pub(super) fn read(table: &mut Table<'_>) -> RawContent {
 
 fn body(table: &mut Table<'_>) -> RawBody {
     let text = table.text("body", |text| Ok::<_, Wrong>(text.to_owned()));
-    let file = table.text("file", tls::file_path);
+    let file = table.text("file", paths::file_path);
     match (text, file) {
         (Some(text), Some(file)) => {
             table.problems.report(

@@ -2,6 +2,7 @@
 //!
 //! One reader per table. `check` verifies what several tables must agree on.
 
+mod acme;
 mod admin;
 mod authentication;
 mod content;
@@ -11,6 +12,7 @@ mod listener;
 mod maintenance;
 pub(crate) mod net;
 mod numbers;
+mod paths;
 mod probe;
 mod route;
 mod service;
@@ -32,6 +34,7 @@ use model::{
     Networks, PathMatch, RateLimit, Redirect, Reload, Rewrite,
 };
 
+pub(crate) use acme::{RawAcme, RawExternalAccount};
 pub(crate) use authentication::{RawAuthentication, RawScheme, RawToken};
 pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls};
 pub(crate) use top::document;
@@ -52,6 +55,9 @@ pub(crate) struct Document {
     pub(crate) run_as: Option<(String, Option<String>)>,
     pub(crate) admin: Option<RawAdmin>,
     pub(crate) metrics: RawMetrics,
+    pub(crate) acme: Option<RawAcme>,
+    /// An unknown key was probably meant to be `acme`.
+    pub(crate) acme_meant: bool,
     pub(crate) resolver: Option<SocketAddr>,
     pub(crate) log: Log,
     pub(crate) reload: Reload,

@@ -11,7 +11,7 @@ use toml::de::DeValue;
 
 use super::table::Table;
 use super::{
-    RawServerSpans, RawService, error_page, http, maintenance, name, net, probe,
+    RawServerSpans, RawService, error_page, http, maintenance, name, net, paths, probe,
     route::{key_part, unknown_key_part},
     tls,
 };
@@ -201,7 +201,7 @@ fn zones(table: Option<Table<'_>>) -> ZonePolicy {
 fn affinity(mut table: Table<'_>) -> (Option<Affinity>, Option<At<PathBuf>>) {
     let cookie = table.text("cookie", http::cookie_name);
     let max_age = table.duration_if("max_age").map(|at| at.value);
-    let key_file = table.text("key_file", tls::file_path);
+    let key_file = table.text("key_file", paths::file_path);
     table.finish();
     let named = |cookie: At<String>| Affinity { cookie: cookie.value, max_age, key_file: None };
     (cookie.map(named), key_file)

@@ -8,10 +8,11 @@ use std::time::Duration;
 use model::{ClientHttp2, TlsVersion};
 use toml::de::DeValue;
 
-use super::net;
+use super::paths::file_path;
 use super::table::{Table, choose};
+use super::{acme, net};
 use crate::defaults;
-use crate::diagnostic::{At, Span, Wrong};
+use crate::diagnostic::{At, Diagnostic, Span, Wrong};
 use crate::schema::CIPHERS;
 
 /// `tls` of a listener.
@@ -33,6 +34,8 @@ pub(crate) struct RawCertificate {
     /// The chain's own file if not given.
     pub(crate) key: Option<At<PathBuf>>,
     pub(crate) ocsp: Option<At<PathBuf>>,
+    /// The names, if it is obtained by ACME; empty after a mistake.
+    pub(crate) acme: Option<At<Vec<String>>>,
 }
 
 /// `client_certificates`.
@@ -95,6 +98,18 @@ pub(super) fn of_service(table: &mut Table<'_>) -> Option<RawServiceTls> {
 }
 
 fn certificate(mut table: Table<'_>) -> RawCertificate {
+    // A service's certificate has none.
+    let acme = match table.spec.key("acme") {
+        Some(_) => acme::names(&mut table),
+        None => None,
+    };
+    if acme.is_none() && table.spec.key("acme").is_some() && !table.has_or_means("chain") {
+        table.problems.report_absence(
+            Diagnostic::error("a certificate without a source", table.span.clone(), "of what?").help(
+                "write { chain = \"…\", key = \"…\" } for files, or { acme = [\"www.example.com\"] }",
+            ),
+        );
+    }
     let chain = table.text("chain", file_path);
     let certificate = RawCertificate {
         key: match table.text("key", file_path) {
@@ -102,6 +117,7 @@ fn certificate(mut table: Table<'_>) -> RawCertificate {
             key => key,
         },
         chain,
+        acme,
         // A service's certificate has none.
         ocsp: match table.spec.key("ocsp") {
             Some(_) => table.text("ocsp", file_path),
@@ -124,17 +140,6 @@ pub(super) fn http2(table: &mut Table<'_>) -> Option<ClientHttp2> {
     let http2 = ClientHttp2 { streams_max: table.integer("streams_max").value };
     table.finish();
     Some(http2)
-}
-
-/// Parses a file path, absolute or relative to the configuration's directory.
-pub(super) fn file_path(text: &str) -> Result<PathBuf, Wrong> {
-    if text.contains("-----BEGIN") {
-        return Err(Wrong::new("this is what stands in the file").help("write the file's path"));
-    }
-    if text.is_empty() || text.contains('\0') || text.ends_with('/') {
-        return Err(Wrong::new("not the path of a file"));
-    }
-    Ok(PathBuf::from(text))
 }
 
 /// Parses what a server's certificate is for: a name or an address.

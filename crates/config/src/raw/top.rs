@@ -7,7 +7,9 @@ use model::{AccessLog, Doctor, Log, LogFormat, Reload};
 use toml::de::DeTable;
 
 use super::table::{Table, choose};
-use super::{Document, RawService, admin, authentication, listener, name, net, route, service};
+use super::{
+    Document, RawService, acme, admin, authentication, listener, name, net, paths, route, service,
+};
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Problems, Wrong};
 use crate::schema::TOP;
@@ -29,16 +31,18 @@ pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
         compression_memory_max_bytes: table.size("compression_memory_max").value,
         drain_delay: table.duration("drain_delay").value,
         drain_max: table.duration("drain_max").value,
-        state_directory: table.text("state_directory", admin::path).map(|at| at.value),
+        state_directory: table.text("state_directory", paths::absolute).map(|at| at.value),
         run_as: run_as(&mut table),
         admin: table.table("admin").map_or(Some(admin::default()), admin::read),
         metrics: table.table("metrics").map_or_else(admin::no_metrics, admin::metrics),
+        acme: table.table("acme").map(acme::read),
         resolver: table.text("resolver", net::dns_server).map(|at| at.value),
         log: table.table("log").map_or_else(default_log, log),
         reload: table.table("reload").map_or(Reload { watch: defaults::WATCH }, reload),
         doctor: table.table("doctor").map_or_else(default_doctor, doctor),
         listeners: table.tables("listener").into_iter().map(listener::read).collect(),
         routes: table.tables("route").into_iter().map(route::read).collect(),
+        acme_meant: table.means("acme"),
         listeners_meant: table.means("listener"),
         services_known,
         services,
@@ -134,7 +138,7 @@ fn log(mut table: Table<'_>) -> Log {
     let given = table.number_if("tcp_info").map(|at| at.value);
     let (tcp_info, tcp_info_raised) = (given.unwrap_or(defaults::TCP_INFO), given.is_none());
     let decisions = table.number("decisions").value;
-    let explain_token_file = table.text("explain_token_file", admin::path).map(|at| at.value);
+    let explain_token_file = table.text("explain_token_file", paths::absolute).map(|at| at.value);
     table.finish();
     let access = access.map_or(AccessLog::Stdout, |access| access.value);
     Log { access, format, tcp_info, tcp_info_raised, decisions, explain_token_file }

@@ -78,6 +78,7 @@ fn make() -> Made {
     put("bad-keys.json", b"{\"keys\": []}");
     put("icon.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>");
     put("affinity.key", b"000102030405060708090a0b0c0d0e0f\n");
+    put("eab.key", b"zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W\n");
     put("a.der", &[0x30, 3, 0x0a, 1, 0]);
 
     const USUAL: Dates = ((2026, 1, 1), (2027, 6, 1));

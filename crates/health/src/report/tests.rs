@@ -116,6 +116,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
         run_as: None,
         admin: None,
         metrics: model::Metrics::none(),
+        acme: None,
         resolver: None,
         log: Log::none(),
         reload: model::Reload { watch: false },

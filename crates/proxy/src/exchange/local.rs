@@ -30,6 +30,23 @@ impl Exchange<'_> {
         self.answer(answer).await
     }
 
+    /// Returns the answer to a certificate authority's HTTP-01 challenge, if the request is for one
+    /// that is pending. Otherwise it takes a comparison of the path at most.
+    pub(super) fn challenge_answer(&self) -> Option<Answer> {
+        let request = &*self.scratch.request;
+        let authorization = self.worker.shared.challenges.http(request.path())?;
+        if !matches!(request.method(), "GET" | "HEAD") {
+            return None;
+        }
+        let content = Arc::new(Content {
+            media_type: Some("application/octet-stream".to_owned()),
+            fields: vec![("cache-control".to_owned(), "no-store".to_owned())],
+            body: Arc::from(authorization.as_bytes()),
+        });
+        let detail = "ACME challenge";
+        Some(Answer { status: 200, detail, content: Some(content), ..Answer::of(Cause::Responded) })
+    }
+
     /// Reads and discards a short body, so that the connection stays usable. Over HTTP/2 some clients
     /// (curl 7.88) discard a response if their stream is reset while they still send, which RFC 9113
     /// section 8.1 forbids them.

@@ -114,6 +114,11 @@ impl<'a> Exchange<'a> {
     /// Finds the route, runs its filters, and returns where the request goes or the answer that
     /// Weir gives itself.
     async fn resolve(&mut self) -> Result<(&'a Route, &'a Forward), Answer> {
+        // Before the routes: an authority comes from anywhere, without credentials, and expects no
+        // redirect (RFC 8555 section 8.3).
+        if let Some(answer) = self.challenge_answer() {
+            return Err(answer);
+        }
         let route = self.find_route()?;
         self.route = Some(route);
         self.refuse_in_maintenance(route)?;

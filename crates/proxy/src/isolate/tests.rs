@@ -133,6 +133,7 @@ impl Running {
         let (access, writer) =
             AccessSink::start(AccessTarget::open(&target, None).unwrap()).unwrap();
         let options = Options {
+            challenges: Arc::default(),
             registry,
             counters: Arc::new(observe::Registry::new()),
             listeners: vec![ListenerSockets { name: "front".into(), sockets: vec![socket] }],

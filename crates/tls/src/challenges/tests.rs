@@ -91,6 +91,7 @@ fn normal() -> Arc<ServerConfig> {
             chain: material(certificate.pem()),
             key: material(key.serialize_pem()),
             ocsp: None,
+            acme: None,
         }],
         version_min: model::TlsVersion::Tls12,
         ciphers: Vec::new(),

@@ -2,6 +2,7 @@
 //!
 //! Nothing is decided and nothing is printed here; verbs do.
 
+mod acme;
 pub(crate) mod columns;
 mod plan;
 mod routes;

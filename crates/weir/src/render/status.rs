@@ -18,6 +18,7 @@ use model::Fault;
 use model::units::show_duration;
 use serde::{Deserialize, Serialize};
 
+use super::acme;
 use super::columns::Columns;
 
 /// Causes named per service; the rest is one number.
@@ -86,6 +87,7 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
     if without != NOTHING {
         let _ = writeln!(out, "\nwithout a service: {without}");
     }
+    out.push_str(&look.status.acme.as_ref().map(acme::text).unwrap_or_default());
     out.push_str(&look.under_way.as_ref().map(slowest).unwrap_or_default());
     out.push_str(&look.doctor.as_ref().map(findings).unwrap_or_default());
     out

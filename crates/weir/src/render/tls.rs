@@ -41,7 +41,10 @@ fn listeners(snapshot: &Snapshot) -> Option<String> {
         for certificate in &tls.certificates {
             let (names, ends) = shown(certificate);
             let [version, clients, hsts] = std::mem::take(&mut settings);
-            let path = certificate.chain.path.display().to_string();
+            let path = match &certificate.acme {
+                Some(_) => "by ACME".to_owned(),
+                None => certificate.chain.path.display().to_string(),
+            };
             // What holds for all of a listener's certificates stands beside the first.
             columns.row([std::mem::take(&mut name), path, names, ends, version, clients, hsts]);
         }
@@ -102,6 +105,11 @@ fn services(snapshot: &Snapshot) -> Option<String> {
 
 /// Whom it is for and when it ends.
 fn shown(certificate: &Certificate) -> (String, String) {
+    if let Some(acme) = &certificate.acme {
+        let names: Vec<std::sync::Arc<str>> =
+            acme.names.iter().map(|name| name.as_str().into()).collect();
+        return (few(names.iter(), NAMES_SHOWN_MAX), "renewed".to_owned());
+    }
     // It could be read when the configuration was checked.
     let Ok(facts) = tls::facts(&certificate.chain) else { return Default::default() };
     let names: Vec<std::sync::Arc<str>> =

@@ -9,7 +9,7 @@ use toml::de::DeValue;
 use super::is_empty_list;
 use crate::diagnostic::{At, Diagnostic, Wrong};
 use crate::raw::table::{Entry, Table, choose};
-use crate::raw::{http, net, tls};
+use crate::raw::{http, net, paths};
 use crate::schema::spec::Kind;
 
 /// Reads the conditions besides host, path and method: exact fields, exact parameters, all others.
@@ -56,7 +56,7 @@ pub(super) fn conditions(
 pub(super) fn client_files(table: &mut Table<'_>) -> Vec<(bool, At<PathBuf>)> {
     let mut files = Vec::new();
     for (key, negated) in [("client_file", false), ("client_not_file", true)] {
-        files.extend(table.text(key, tls::file_path).map(|path| (negated, path)));
+        files.extend(table.text(key, paths::file_path).map(|path| (negated, path)));
     }
     files
 }

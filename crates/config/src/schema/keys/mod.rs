@@ -2,6 +2,7 @@
 //!
 //! Bounds catch obvious mistakes; they are wide.
 
+mod acme;
 mod authentication;
 mod error_page;
 mod listener;
@@ -12,6 +13,7 @@ mod tls;
 
 use std::time::Duration;
 
+pub(crate) use acme::ACME;
 pub(crate) use authentication::AUTHENTICATION;
 pub(crate) use listener::LISTENER;
 pub(crate) use route::ROUTE;
@@ -51,6 +53,7 @@ const NAME_PATTERN: &str = "^[A-Za-z0-9_.:*/-]{1,128}$";
 const ADDRESS: Kind = Kind::Text(patterned("address", ":[0-9]{1,5}$"));
 const PATH: Form = patterned("path", "^/");
 const FIELD_NAME: Form = patterned("field name", "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$");
+const FILE: Kind = Kind::Text(form("file path"));
 /// A share of all requests.
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 const TEXT: Kind = Kind::Text(form("text"));
@@ -109,7 +112,7 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "state_directory",
             Kind::Text(form("directory path")),
             Absent::Then("`$STATE_DIRECTORY`, which systemd sets, else `/var/lib/weir`"),
-            "Directory for data that must survive a restart: the key of affinity cookies (`affinity.key`). An absolute path of a directory that exists.",
+            "Directory for data that must survive a restart: the key of affinity cookies (`affinity.key`), and what `[acme]` obtains (`acme`). An absolute path of a directory that exists.",
         ),
         key(
             "resolver",
@@ -135,6 +138,12 @@ pub(crate) static TOP: TableSpec = TableSpec {
             Kind::Table(&METRICS),
             Absent::Then("as if empty"),
             "Where metrics are fetched or pushed.",
+        ),
+        key(
+            "acme",
+            Kind::Table(&ACME),
+            Absent::Then("certificates come from files"),
+            "How certificates are obtained and renewed.",
         ),
         key("log", Kind::Table(&LOG), Absent::Then("as if empty"), "The access log."),
         key(

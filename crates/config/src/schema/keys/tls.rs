@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use model::TlsVersion;
 
-use super::{HOST, duration, form};
+use super::{FILE, HOST, duration};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
-const FILE: Kind = Kind::Text(form("file path"));
 /// Every supported cipher suite, by its IANA name: first those of TLS 1.3.
 pub(crate) const CIPHERS: &[&str] = &[
     "TLS_AES_256_GCM_SHA384",
@@ -67,17 +66,23 @@ pub(crate) static LISTENER_TLS: TableSpec = TableSpec {
 static CERTIFICATE: TableSpec = TableSpec {
     heading: "certificates in tls of [[listener]]",
     path: "listener.tls.certificates",
-    doc: "A certificate with its key.",
+    doc: "A certificate with its key, from files or by ACME.",
     example: "[[listener]]\naddress = \"0.0.0.0:8443\"\ntls = { certificates = [{ chain = \"a.pem\", key = \"a.key\", ocsp = \"a.der\" }] }\n",
     keys: &[
         key(
             "chain",
             FILE,
-            Absent::Required,
+            Absent::Then("required without `acme`"),
             "PEM: the certificate, then its intermediate certificates.",
         ),
         key("key", FILE, Absent::Then("in the same file as the chain"), "PEM: its private key."),
         key("ocsp", FILE, Absent::Then("none"), "DER: an OCSP response to send along (stapling)."),
+        key(
+            "acme",
+            Kind::OneOrMore(&HOST),
+            Absent::Then("the certificate comes from files"),
+            "Instead of files: the names (up to 100) for which Weir obtains and renews one certificate, as `[acme]` describes. Until it has been issued, clients get a self-signed one.",
+        ),
     ],
 };
 

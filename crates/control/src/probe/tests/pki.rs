@@ -40,7 +40,7 @@ pub(super) fn certificate(name: &str, expired: bool) -> Certificate {
     let key = KeyPair::generate().expect("a key");
     let chain = params.signed_by(&key, authority()).expect("signed").pem();
     let key = material("key.pem", key.serialize_pem());
-    Certificate { chain: material("chain.pem", chain), key, ocsp: None }
+    Certificate { chain: material("chain.pem", chain), key, ocsp: None, acme: None }
 }
 
 /// Returns the server's TLS configuration.

@@ -17,7 +17,10 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// How long what takes seconds may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two requests of a client.
+const PAUSE: Duration = Duration::from_millis(2);
 const NAMES: [&str; 2] = ["a.example.com", "b.example.com"];
+const ASK: &str = "GET / HTTP/1.1\r\nHost: a.example.com\r\nConnection: close\r\n\r\n";
 /// An answer about a renewal: it is overdue.
 const PAST: &str =
     r#"{"suggestedWindow": {"start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z"}}"#;
@@ -171,6 +174,15 @@ impl Tls {
     }
 }
 
+/// Ends the clients of a test when it is dropped.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Every file below `folder`.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -199,7 +211,7 @@ fn http_01_passes_redirects_and_rules_and_a_renewal_fails_no_request() {
     let Some(mut pebble) = Pebble::start(&scene, 3) else { return };
     let config = pebble.config(&scene, "", "", "");
     let mut weir = Weir::start(&scene, &config);
-    let seen = s_client(&scene, secure(&scene), &["-servername", NAMES[0]], "");
+    let seen = s_client(&scene, secure(&scene), &["-servername", NAMES[0]], ASK);
     assert!(seen.stdout.contains("no certificate has been issued yet"), "{seen:?}");
     issued(&weir, 0);
     let trusted = pebble.trusted(&scene);
@@ -226,9 +238,13 @@ fn http_01_passes_redirects_and_rules_and_a_renewal_fails_no_request() {
     let past = SystemTime::now() - Duration::from_secs(7200);
     std::fs::File::options().write(true).open(&file).unwrap().set_modified(past).unwrap();
     pebble.ask_for_renewal(&scene);
+    // Both processes write into one file.
+    let from = weir.log().len();
     let weir = Weir::start(&scene, &config);
     let end = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        // Also if an assertion fails: the scope waits for the clients.
+        let ends = Ends(&end);
         let load = |kept: bool| {
             let (address, end, trusted) = (secure(&scene), &end, &trusted);
             scope.spawn(move || {
@@ -240,24 +256,25 @@ fn http_01_passes_redirects_and_rules_and_a_renewal_fails_no_request() {
                     }
                     connection.ask().expect("no request to fail");
                     count += 1;
+                    std::thread::sleep(PAUSE);
                 }
                 count
             })
         };
         let clients = [load(true), load(false)];
-        let line = issued(&weir, 0);
+        let line = issued(&weir, from);
         // It is in use when new connections get it.
         let renewed = std::fs::read(&file).unwrap();
         assert_ne!(renewed, before, "{line}");
         wait::until("the renewed certificate", PATIENCE, || {
-            let seen = s_client(&scene, secure(&scene), &["-servername", NAMES[0]], "");
+            let seen = s_client(&scene, secure(&scene), &["-servername", NAMES[0]], ASK);
             let shown = seen.stdout.split("-----BEGIN CERTIFICATE-----\n").nth(1)?;
             let line = shown.lines().next()?.to_owned();
             let leaf = shown.split("-----END").next()?.replace('\n', "");
             let text = String::from_utf8_lossy(&renewed).replace(['\n', '\r'], "");
             (!line.is_empty() && text.contains(&leaf)).then_some(())
         });
-        end.store(true, Ordering::Relaxed);
+        drop(ends);
         let counts: Vec<u32> = clients.map(|client| client.join().unwrap()).into();
         assert!(counts.iter().all(|count| *count > 10), "{counts:?}");
     });
@@ -281,7 +298,7 @@ fn tls_alpn_01_passes_client_certificates() {
         refused.to_string().contains("CertificateRequired").then_some(())
     });
     // An authority gets nothing when no challenge is pending.
-    let seen = s_client(&scene, secure(&scene), &["-alpn", "acme-tls/1"], "");
+    let seen = s_client(&scene, secure(&scene), &["-alpn", "acme-tls/1"], ASK);
     assert!(!seen.stdout.contains("ALPN protocol: acme-tls/1"), "{seen:?}");
     pebble.is_well();
 }

@@ -16,7 +16,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// How long what takes seconds may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Between two requests of a client.
 const PAUSE: Duration = Duration::from_millis(2);
 const NAMES: [&str; 2] = ["a.example.com", "b.example.com"];
@@ -30,7 +30,7 @@ struct Pebble {
     authority: Authority,
     address: SocketAddr,
     management: SocketAddr,
-    pebble: Process,
+    server: Process,
     dns: Process,
 }
 
@@ -89,11 +89,11 @@ impl Pebble {
         let words = [&faults, "PEBBLE_WFE_NONCEREJECT=10", &program.to_string_lossy(), "-strict"];
         let more = ["-config", &config, "-dnsserver", &dns_address.to_string()];
         let env = find("env").expect("env");
-        let pebble = Process::start(scene, "pebble", &env, words.iter().chain(&more));
+        let server = Process::start(scene, "pebble", &env, words.iter().chain(&more));
         for address in [address, management] {
             wait::until("Pebble", PATIENCE, || TcpStream::connect(address).ok());
         }
-        Some(Pebble { authority, address, management, pebble, dns })
+        Some(Pebble { authority, address, management, server, dns })
     }
 
     /// A configuration for Weir. Nothing gets past the rules of the plain listener but challenges.
@@ -143,7 +143,7 @@ impl Pebble {
     }
 
     fn is_well(&mut self) {
-        assert!(self.pebble.is_running() && self.dns.is_running());
+        assert!(self.server.is_running() && self.dns.is_running());
     }
 }
 
@@ -235,7 +235,7 @@ fn http_01_passes_redirects_and_rules_and_a_renewal_fails_no_request() {
     // Renewals are at least an hour apart.
     let file = stored(&scene).unwrap();
     let before = std::fs::read(&file).unwrap();
-    let past = SystemTime::now() - Duration::from_secs(7200);
+    let past = SystemTime::now() - Duration::from_hours(2);
     std::fs::File::options().write(true).open(&file).unwrap().set_modified(past).unwrap();
     pebble.ask_for_renewal(&scene);
     // Both processes write into one file.

@@ -2,8 +2,8 @@
 //! connection.
 //!
 //! It connects the I/O crates: the data plane ([`proxy`]), the control loop ([`control`]), the
-//! admin API ([`admin`]) and host metrics ([`collect`]). It takes options and prints nothing: the
-//! command line (`weir`) parses arguments and writes output.
+//! admin API ([`admin`]), host metrics ([`collect`]) and certificates by ACME ([`acme`]). It takes
+//! options and prints nothing: the command line (`weir`) parses arguments and writes output.
 //!
 //! [`serve`] runs a configuration file as a service; [`Balancer`] runs without a configuration
 //! file, as `weir demo` starts it.

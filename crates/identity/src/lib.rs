@@ -9,7 +9,7 @@
 //!
 //! 1. [`Users::parse`] reads the file at start and reload, or returns every mistake with its line.
 //! 2. [`authorization::basic`] reads the request's field into [`Credentials`].
-//! 3. [`SuccessCache::ticket`] and [`SuccessCache::lookup`] tell whether they were verified just
+//! 3. [`SuccessCache::ticket`] and [`SuccessCache::consult`] tell whether they were verified just
 //!    before. They take about a microsecond, so the thread that serves the request may call them.
 //! 4. If not, [`Users::verify`] verifies the password. It takes up to two seconds of processor time
 //!    and [`Users::memory_max_bytes`], so it belongs on a bounded pool of threads; a request that
@@ -17,7 +17,8 @@
 //!    [`SuccessCache::insert`] remembers it.
 //! 5. Otherwise the response has status 401 and [`challenge::basic`], the same for all reasons.
 //!
-//! Steps 3 and 4 must use the same [`Users`], so that a reload in between changes nothing.
+//! Steps 3 and 4 must use the same [`Users`], so that a reload in between changes nothing. If one
+//! came in between, [`Users::has_same_hash`] tells whether the verdict still counts.
 //!
 //! # Bearer: signed tokens
 //!
@@ -60,6 +61,6 @@ pub use authorization::{Credentials, Unusable};
 pub use header_value::Unfit;
 pub use keys::{BadKeySet, KeySet, Secrets, Skipped};
 pub use refetch::{Refetch, RefetchRules};
-pub use success_cache::{SuccessCache, Ticket};
+pub use success_cache::{Lookup, SuccessCache, Ticket};
 pub use token::{Claim, Claims, Denied, Rules};
 pub use users::{Mistake, Users, Verdict};

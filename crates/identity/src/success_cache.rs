@@ -13,7 +13,7 @@ use crate::{Credentials, Users};
 /// The longest time that a success may be remembered.
 pub const TTL_MAX: Duration = Duration::from_secs(3600);
 
-/// The most successes that a cache may be asked to remember: 2.5 MiB.
+/// The most successes that a cache may be asked to remember: 3 MiB.
 pub const ENTRIES_MAX: usize = 65_536;
 
 /// Number of locks, so that threads rarely contend.
@@ -31,7 +31,9 @@ const WAYS: usize = 8;
 /// while those of other users survive a reload.
 ///
 /// Failures are not remembered: attackers cannot fill the table, and a user whose password was just
-/// set is not turned away. An entry ends `ttl` after the verification, however often it is used.
+/// set is not turned away. An entry ends `ttl` after the verification, however often it is used. In
+/// its last quarter, one use is told that it ends soon ([`Lookup::EndsSoon`]), so that the password
+/// of a busy user can be verified again before.
 ///
 /// Share one cache between all threads (`Arc`). A lookup locks one of 16 shards while it compares
 /// up to eight entries; the HMAC is computed before, without a lock. If a set of eight is full, the
@@ -50,12 +52,29 @@ struct Entry {
     digest: [u8; 32],
     /// [`Moment::ZERO`] in a free entry.
     ends_at: Moment,
+    /// From when on a use is told that the entry ends soon; `ends_at` after one has been told.
+    renew_at: Moment,
 }
 
-const FREE: Entry = Entry { digest: [0; 32], ends_at: Moment::ZERO };
+const FREE: Entry = Entry { digest: [0; 32], ends_at: Moment::ZERO, renew_at: Moment::ZERO };
+
+/// What the cache knows about credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// They were not verified less than `ttl` before.
+    Unknown,
+    /// They were.
+    Known,
+    /// They were, and should be verified again now, so that they stay known. Returned once for each
+    /// success.
+    EndsSoon,
+}
 
 /// Credentials as the cache knows them: a keyed digest. Made by [`SuccessCache::ticket`].
-#[derive(Clone, Copy)]
+///
+/// Two tickets are equal if and only if they are for the same user, password and hash of the user:
+/// what is found out about one is true of the other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket {
     digest: [u8; 32],
     is_known: bool,
@@ -109,6 +128,24 @@ impl SuccessCache {
         found && ticket.is_known
     }
 
+    /// Looks credentials up for a request that they let pass, see [`Lookup`].
+    pub fn consult(&self, ticket: &Ticket, now: Moment) -> Lookup {
+        if !ticket.is_known {
+            return Lookup::Unknown;
+        }
+        let (shard, set) = self.place(ticket);
+        let mut sets = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = sets.get_mut(set).into_iter().flatten();
+        match entries.find(|entry| entry.ends_at > now && entry.digest == ticket.digest) {
+            None => Lookup::Unknown,
+            Some(entry) if entry.renew_at > now => Lookup::Known,
+            Some(entry) => {
+                entry.renew_at = entry.ends_at;
+                Lookup::EndsSoon
+            }
+        }
+    }
+
     /// Remembers that these credentials were verified at `now`. Call it only after
     /// [`Verdict::Accepted`](crate::Verdict::Accepted); the ticket of an unknown user is ignored.
     pub fn insert(&self, ticket: &Ticket, now: Moment) {
@@ -124,7 +161,8 @@ impl SuccessCache {
         let same = set.iter().position(|entry| entry.digest == ticket.digest);
         let first_to_end = || set.iter().enumerate().min_by_key(|(_, entry)| entry.ends_at);
         let at = same.or_else(|| first_to_end().map(|(at, _)| at)).unwrap_or_default();
-        set[at] = Entry { digest: ticket.digest, ends_at: now + self.ttl };
+        let ends_at = now + self.ttl;
+        set[at] = Entry { digest: ticket.digest, ends_at, renew_at: now + self.ttl * 3 / 4 };
     }
 
     /// Returns the shard and the set of a ticket. The digest is keyed, so clients can neither choose
@@ -176,6 +214,44 @@ mod tests {
         assert!(!cache.lookup(&ticket, at(70)));
         cache.insert(&ticket, at(70));
         assert!(cache.lookup(&ticket, at(129)));
+    }
+
+    #[test]
+    fn one_use_is_told_that_a_success_ends_soon() {
+        let cache = SuccessCache::new([7; 32], 100, TTL);
+        let ticket = cache.ticket(&users(&[OLD]), &credentials("anna", "secret"));
+        assert_eq!(cache.consult(&ticket, at(0)), Lookup::Unknown);
+        cache.insert(&ticket, at(10));
+        assert_eq!(cache.consult(&ticket, at(54)), Lookup::Known);
+        assert_eq!(cache.consult(&ticket, at(55)), Lookup::EndsSoon);
+        // Whether it is verified again or not: it is told once, and the end stays the same.
+        assert_eq!(cache.consult(&ticket, at(55)), Lookup::Known);
+        assert_eq!(cache.consult(&ticket, at(69)), Lookup::Known);
+        assert_eq!(cache.consult(&ticket, at(70)), Lookup::Unknown);
+        cache.insert(&ticket, at(60));
+        assert_eq!(cache.consult(&ticket, at(104)), Lookup::Known);
+        assert_eq!(cache.consult(&ticket, at(119)), Lookup::EndsSoon);
+        assert_eq!(cache.consult(&ticket, at(120)), Lookup::Unknown);
+        let unknown = cache.ticket(&users(&[OLD]), &credentials("mallory", "secret"));
+        cache.insert(&unknown, at(60));
+        assert_eq!(cache.consult(&unknown, at(60)), Lookup::Unknown);
+    }
+
+    #[test]
+    fn tickets_are_equal_for_the_same_user_password_and_hash_only() {
+        let cache = SuccessCache::new([7; 32], 100, TTL);
+        let ticket = |lines: &[&str], user, password| {
+            cache.ticket(&users(lines), &credentials(user, password))
+        };
+        let anna = ticket(&[OLD], "anna", "secret");
+        // Other users of the file do not matter.
+        assert_eq!(anna, ticket(&[BOB, OLD], "anna", "secret"));
+        assert_ne!(anna, ticket(&[NEW], "anna", "secret"));
+        assert_ne!(anna, ticket(&[OLD], "anna", "secres"));
+        // A user that is unknown, but has the hash of a known one as a stand-in.
+        let hash = OLD.split_once(':').unwrap().1;
+        let unknown = ticket(&[OLD], "ann", "secret");
+        assert_ne!(unknown, ticket(&[&format!("ann:{hash}")], "ann", "secret"));
     }
 
     #[test]

@@ -15,6 +15,10 @@ use self::hash::Hash;
 /// The longest password that is verified, for every form of hash. Bcrypt's own bound is 72 bytes.
 pub const PASSWORD_MAX_BYTES: usize = 512;
 
+/// How many passwords a process may verify at the same time: bounds what [`Users::memory_max_bytes`]
+/// amounts to.
+pub const VERIFICATIONS_MAX: usize = 4;
+
 /// The users of one htpasswd file: names and password hashes.
 ///
 /// Immutable: a reload makes a new table. [`Users::verify`] takes up to two seconds of processor time,
@@ -123,10 +127,17 @@ impl Users {
         self.entries.is_empty()
     }
 
-    /// Returns the most memory that one verification takes: tens of MiB with Argon2. Multiply by
-    /// the number of verifications that run at the same time.
+    /// Returns the most memory that one verification takes: tens of MiB with Argon2. Up to
+    /// [`VERIFICATIONS_MAX`] may run at the same time.
     pub fn memory_max_bytes(&self) -> usize {
         self.entries.iter().map(|entry| entry.hash.memory_bytes()).max().unwrap_or_default()
+    }
+
+    /// Whether `user` exists here and in `other` and has the same hash: what was verified with one is
+    /// true of the other.
+    pub fn has_same_hash(&self, other: &Users, user: &str) -> bool {
+        let (is_known, digest) = self.hash_digest(user);
+        is_known && (true, digest) == other.hash_digest(user)
     }
 
     /// Returns the digest of the hash of `user`, and whether the user exists; for an unknown one,
@@ -199,6 +210,19 @@ mod tests {
         let moved = (0..3000).map(|n| format!("unknown{n}"));
         let moved = moved.filter(|name| table.stand_in(name) != other.stand_in(name)).count();
         assert!((1850..2150).contains(&moved), "{moved}");
+    }
+
+    #[test]
+    fn a_user_has_the_same_hash_as_long_as_its_line_stays() {
+        let before = users(&HASHES);
+        let later = users(&[HASHES[0], HASHES[2]]);
+        assert!(before.has_same_hash(&before, "user1") && before.has_same_hash(&later, "user0"));
+        assert!(!before.has_same_hash(&later, "user1"), "changed");
+        assert!(!before.has_same_hash(&later, "user2"), "removed");
+        assert!(!later.has_same_hash(&before, "user2"), "added");
+        // With one line, all unknown users have the same stand-in.
+        let [one, other] = [users(&HASHES[..1]), users(&HASHES[..1])];
+        assert!(!one.has_same_hash(&other, "unknown"));
     }
 
     #[test]

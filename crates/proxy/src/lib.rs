@@ -150,6 +150,7 @@ pub fn start(options: Options) -> io::Result<Handle> {
         .unzip();
     let shared = Arc::new(Shared::new(registry, peers, may_explain, identity, challenges));
     shared.listen(listeners, &[], &[]);
+    shared.authentications.prepare(&shared.registry.current().snapshot);
     if shared.registry.current().snapshot.uses_tls() {
         // Not by the first handshake of a worker, which would hold up all that it serves.
         thread::Builder::new().name("entropy".to_owned()).spawn(::tls::collect_entropy)?;
@@ -196,9 +197,11 @@ impl Handle {
         self.shared.set_may_explain(may_explain);
     }
 
-    /// Call before a configuration is published: does what would hold up the workers in their first
-    /// TLS handshake. Takes some 40 ms if the configuration is the first that uses TLS.
+    /// Call before a configuration is published: does what would hold up the workers, in their first
+    /// TLS handshake or when they first see the configuration. Takes some 40 ms if it is the first that
+    /// uses TLS, and the time to parse its files of users and keys.
     pub fn prepare(&self, snapshot: &Snapshot) {
+        self.shared.authentications.prepare(snapshot);
         if snapshot.uses_tls() {
             ::tls::collect_entropy();
         }

@@ -1,21 +1,24 @@
 //! What verifies the requests of routes that require an authentication; shared by all workers.
 
 mod passwords;
+mod queue;
+#[cfg(test)]
+mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use identity::token::Rules;
 use identity::{Algorithm, KeySet, Secrets, SuccessCache, Users};
-use model::{Authentication, AuthenticationScheme, Snapshot, TokenRules};
-use tls::Kept;
+use model::{Authentication, AuthenticationScheme, Material, Snapshot, TokenRules};
 
-pub(crate) use passwords::{Passwords, Refused};
+pub(crate) use passwords::{Checked, Passwords, Refused, Waiting};
+pub(crate) use queue::Place;
 
 /// How long a verified password is remembered. A user whose password is changed or removed is refused
 /// at once, since the user's hash is part of what is remembered.
 const SUCCESS_TTL: Duration = Duration::from_secs(60);
-/// Remembered passwords: 160 kB.
+/// Remembered passwords: 200 kB.
 const SUCCESSES_MAX: usize = 4_096;
 
 /// What verifies the requests of one [`Authentication`].
@@ -47,8 +50,16 @@ impl Identity {
 
 /// All verifiers in use, and what is shared by them.
 pub(crate) struct Authentications {
-    verifiers: Mutex<Kept<Authentication, Verifier>>,
+    made: Mutex<Vec<Made>>,
+    /// Those of the configuration that was prepared last, which no worker may use yet.
+    prepared: Mutex<Vec<Arc<Verifier>>>,
     pub(crate) passwords: Passwords,
+}
+
+/// A verifier and what it was made from.
+struct Made {
+    settings: Authentication,
+    verifier: Arc<Verifier>,
 }
 
 impl Authentications {
@@ -60,29 +71,80 @@ impl Authentications {
             Err(_) => Duration::ZERO,
         };
         let successes = SuccessCache::new(key, SUCCESSES_MAX, ttl);
-        Authentications { verifiers: Mutex::default(), passwords: Passwords::new(successes) }
+        Authentications {
+            made: Mutex::default(),
+            prepared: Mutex::default(),
+            passwords: Passwords::new(successes),
+        }
+    }
+
+    /// Makes the verifiers of a snapshot before it is published, so that workers find them: a large
+    /// file takes longer to parse than a request should wait.
+    pub(crate) fn prepare(&self, snapshot: &Snapshot) {
+        let verifiers = self.of(snapshot);
+        *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = verifiers;
     }
 
     /// Returns the verifiers of a snapshot, in its order of authentications; those no longer in use are
     /// dropped.
     pub(crate) fn of(&self, snapshot: &Snapshot) -> Vec<Arc<Verifier>> {
-        let mut verifiers = self.verifiers.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = snapshot.authentications.iter().map(|authentication| {
-            let made = |settings: &Authentication| Ok(Arc::new(Verifier::new(settings)));
-            let made = verifiers.get(authentication.clone(), made);
-            made.unwrap_or_else(|_| Arc::new(Verifier::Nothing))
+        let verifiers = snapshot.authentications.iter().map(|settings| {
+            // Files are parsed without the lock.
+            self.find(settings).unwrap_or_else(|| {
+                let verifier = Verifier::new(settings, |file| self.find_users(file));
+                self.keep(settings, Arc::new(verifier))
+            })
         });
-        let made = made.collect();
-        verifiers.forget_unused();
-        made
+        let verifiers = verifiers.collect();
+        let is_unused = |made: &mut Made| Arc::strong_count(&made.verifier) == 1;
+        let unused: Vec<Made> = self.made().extract_if(.., is_unused).collect();
+        // Large ones are freed without the lock, too.
+        drop(unused);
+        verifiers
+    }
+
+    fn made(&self) -> MutexGuard<'_, Vec<Made>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, settings: &Authentication) -> Option<Arc<Verifier>> {
+        let made = self.made();
+        let found = made.iter().find(|made| made.settings == *settings);
+        found.map(|made| Arc::clone(&made.verifier))
+    }
+
+    /// Returns the users of a file that another authentication has parsed.
+    fn find_users(&self, file: &Material) -> Option<Arc<Users>> {
+        self.made().iter().find_map(|made| match (&made.settings.scheme, &*made.verifier) {
+            (AuthenticationScheme::Basic { users }, Verifier::Basic(parsed)) if users == file => {
+                Some(Arc::clone(parsed))
+            }
+            _ => None,
+        })
+    }
+
+    /// Adds a verifier, and returns it or the one that another thread has made meanwhile.
+    fn keep(&self, settings: &Authentication, verifier: Arc<Verifier>) -> Arc<Verifier> {
+        let mut made = self.made();
+        if let Some(other) = made.iter().find(|made| made.settings == *settings) {
+            return Arc::clone(&other.verifier);
+        }
+        made.push(Made { settings: settings.clone(), verifier: Arc::clone(&verifier) });
+        verifier
     }
 }
 
 impl Verifier {
-    fn new(settings: &Authentication) -> Verifier {
+    /// Returns the verifier of an authentication. `parsed` returns the users of a file that has been
+    /// parsed before.
+    fn new(
+        settings: &Authentication,
+        parsed: impl Fn(&Material) -> Option<Arc<Users>>,
+    ) -> Verifier {
         let made = match &settings.scheme {
             AuthenticationScheme::Basic { users } => {
-                Users::parse(&users.bytes).ok().map(|users| Verifier::Basic(Arc::new(users)))
+                let parse = || Users::parse(&users.bytes).ok().map(Arc::new);
+                parsed(users).or_else(parse).map(Verifier::Basic)
             }
             AuthenticationScheme::Token(settings) => {
                 let secrets =
@@ -98,6 +160,15 @@ impl Verifier {
             );
             Verifier::Nothing
         })
+    }
+
+    /// Returns whether what was verified with `before` is still true of `user`: it exists and has the
+    /// same hash.
+    pub(crate) fn still_has(&self, user: &str, before: &Users) -> bool {
+        match self {
+            Verifier::Basic(users) => users.has_same_hash(before, user),
+            Verifier::Token { .. } | Verifier::Nothing => false,
+        }
     }
 }
 

@@ -7,20 +7,23 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use decide::rate;
 use identity::challenge::{self, BearerError};
 use identity::token::{self, Rules};
 use identity::{Claims, Credentials, KeySet, Users, authorization, header_value};
 use model::{
     Authentication, AuthenticationId, AuthenticationScheme, Cause, IdentityField, IdentityValue,
+    RateKey,
 };
 use wire::http1::Known;
 
 use super::Exchange;
 use crate::answer::Answer;
-use crate::authentication::{Identity, Refused, Verifier};
+use crate::authentication::{Checked, Identity, Place, Refused, Verifier, Waiting};
 use crate::client::{Client, client_gone};
 
-/// How long a request waits for the verification of its password.
+/// How long a request waits for the verification of its password. A hash takes up to two seconds, so
+/// with slow hashes and few threads not all that wait in the queue are verified by then.
 const VERIFICATION_MAX: Duration = Duration::from_secs(10);
 
 /// Why a request is refused.
@@ -68,9 +71,9 @@ impl Exchange<'_> {
         let credentials =
             authorization::basic(credentials).map_err(|unusable| deny(unusable.reason()))?;
         let user = credentials.user().to_owned();
-        let passwords = &self.worker.shared.authentications.passwords;
-        if !passwords.are_known(users, &credentials, os::clock::now()) {
-            self.verify_password(users, credentials).await?.map_err(deny)?;
+        self.verify_password(settings, users, credentials).await?.map_err(deny)?;
+        if !self.is_still_user(settings, users, &user) {
+            return Err(deny("user_changed"));
         }
         let value = |field: &IdentityField| match field.value {
             IdentityValue::User => Ok(Some(header_value::check(&user)?.to_owned())),
@@ -81,23 +84,31 @@ impl Exchange<'_> {
         Ok(Identity { user: Some(user), fields, forwards_credentials })
     }
 
-    /// Waits for the verdict on a password, or until the client has gone. The inner result has the
-    /// reason for a refusal.
+    /// Returns once the password is known to be right. The inner result has the reason for a refusal.
     async fn verify_password(
         &mut self,
+        settings: &Authentication,
         users: &Arc<Users>,
         credentials: Credentials,
     ) -> Result<Result<(), &'static str>, Denial> {
-        let ended = |cause: Cause, detail| Denial {
-            status: cause.status(),
-            cause,
-            detail,
-            challenge: String::new(),
+        let request = &*self.scratch.request;
+        let place = Place {
+            authentication: decide::hash_key(settings.name.as_bytes()),
+            client: rate::rate_key(&RateKey::Client, self.address.ip(), request),
         };
-        let overloaded = |detail| ended(Cause::AuthenticationOverloaded, detail);
         let passwords = &self.worker.shared.authentications.passwords;
-        let verdict = passwords.verify(users, credentials);
-        let verdict = verdict.map_err(|Refused| overloaded("too many passwords wait"))?;
+        match passwords.check(users, credentials, place, os::clock::now()) {
+            Ok(Checked::Known) => Ok(Ok(())),
+            Ok(Checked::Waiting(verdict)) => self.wait_for_verdict(verdict).await,
+            Err(Refused(detail)) => Err(overloaded(detail)),
+        }
+    }
+
+    /// Waits for the verdict on a password, or until the client has gone.
+    async fn wait_for_verdict(
+        &mut self,
+        verdict: Waiting,
+    ) -> Result<Result<(), &'static str>, Denial> {
         let Client { stream, buffer, watchdog, .. } = &mut *self.client;
         let mut verdict = pin!(verdict);
         let waiting = poll_fn(|cx| match client_gone(stream, buffer, false, cx) {
@@ -105,12 +116,25 @@ impl Exchange<'_> {
             Poll::Pending => verdict.as_mut().poll(cx).map(Ok),
         });
         match watchdog.until(os::clock::now() + VERIFICATION_MAX, waiting).await {
-            Some(Ok(Ok(verdict))) if verdict.is_accepted() => Ok(Ok(())),
-            Some(Ok(Ok(verdict))) => Ok(Err(verdict.reason())),
+            Some(Ok(Ok(Ok(verdict)))) if verdict.is_accepted() => Ok(Ok(())),
+            Some(Ok(Ok(Ok(verdict)))) => Ok(Err(verdict.reason())),
+            Some(Ok(Ok(Err(Refused(detail))))) => Err(overloaded(detail)),
             Some(Ok(Err(_))) => Err(overloaded("the verification ended without a verdict")),
-            Some(Err(cause)) => Err(ended(cause, "")),
+            Some(Err(cause)) => Err(Denial { status: cause.status(), cause, ..overloaded("") }),
             None => Err(overloaded("the verification took too long")),
         }
+    }
+
+    /// Returns whether a user who was verified with `users` is still one of the authentication: a
+    /// configuration that was published since the request arrived may have other users.
+    fn is_still_user(&self, settings: &Authentication, users: &Users, user: &str) -> bool {
+        let now = self.worker.plane();
+        if Arc::ptr_eq(&now.published, &self.plane.published) {
+            return true;
+        }
+        let mut authentications = now.published.snapshot.authentications.iter();
+        let at = authentications.position(|other| other.name == settings.name);
+        at.is_some_and(|at| now.verifiers[at].still_has(user, users))
     }
 
     fn by_token(
@@ -177,6 +201,12 @@ fn identity_fields(
         fields.extend(value.map(|value| (field.name.clone(), value)));
     }
     Ok(fields)
+}
+
+/// The password was not verified.
+fn overloaded(detail: &'static str) -> Denial {
+    let cause = Cause::AuthenticationOverloaded;
+    Denial { status: cause.status(), cause, detail, challenge: String::new() }
 }
 
 /// The request is refused, although it proves who sends it.

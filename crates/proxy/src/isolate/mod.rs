@@ -10,7 +10,7 @@ use model::Cause;
 use crate::worker::Worker;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Runs `walk`, an exchange's steps, to their end. Fails with the cause if Weir stops first, or if
 /// `walk` panics. What the walk has written to the exchange's record until then stays there, so

@@ -38,7 +38,7 @@ pub(super) fn panic_if_armed(id: &str) {
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// Returns a snapshot with a listener, a catch-all route, and a service with one server.
-fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr) -> Snapshot {
+pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr) -> Snapshot {
     let fields = ForwardFields {
         x_forwarded: false,
         forwarded: false,

@@ -66,6 +66,8 @@ pub struct Found {
     pub material: Material,
     /// Only root may read it.
     pub only_root: bool,
+    /// Other users than its owner and group may read or change it.
+    pub open_to_others: bool,
 }
 
 /// Why a file cannot be read.

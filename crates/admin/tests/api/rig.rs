@@ -62,7 +62,7 @@ impl Certificate {
 impl config::Surroundings for Certificate {
     fn file(&self, path: &Path) -> Result<config::Found, config::Unreadable> {
         let material = Material { path: path.to_path_buf(), bytes: self.0.as_bytes().into() };
-        Ok(config::Found { material, only_root: true })
+        Ok(config::Found { material, only_root: true, open_to_others: false })
     }
 
     fn now_s(&self) -> Option<i64> {

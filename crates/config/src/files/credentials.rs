@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use identity::users::VERIFICATIONS_MAX;
 use identity::{KeySet, Secrets, Users};
 use model::{Authentication, AuthenticationScheme, Material, TokenRules};
 
@@ -11,6 +12,8 @@ use crate::raw::{RawAuthentication, RawScheme, RawToken};
 
 /// Of each file of users, this many mistakes are reported.
 const MISTAKES_REPORTED_MAX: usize = 3;
+/// Verifications that take more memory than this together are reported.
+const MEMORY_UNREPORTED_MAX_MIB: usize = 256;
 
 impl Reader<'_> {
     /// Returns an authentication with the contents of its file.
@@ -35,27 +38,47 @@ impl Reader<'_> {
     }
 
     fn users(&self, at: &At<PathBuf>) -> Option<Material> {
-        let material = self.file(at)?;
+        let found = self.surroundings.file(&at.value);
+        let is_open = found.as_ref().is_ok_and(|found| found.open_to_others);
+        let material = self.material(at, found)?;
+        let shown = at.value.display();
+        if is_open {
+            let title = format!("other users of this machine may read or change {shown}");
+            let diagnostic =
+                Diagnostic::warning(title, at.span.clone(), "passwords can be guessed from it")
+                    .help(format!("`chmod o= {shown}` keeps them out"));
+            self.problems.report(diagnostic.on_machine());
+        }
         match Users::parse(&material.bytes) {
             Ok(users) => {
                 if users.is_empty() {
-                    self.warn(
-                        at,
-                        format!("no users in {}", at.value.display()),
-                        "no one can log in",
-                    );
+                    self.warn(at, format!("no users in {shown}"), "no one can log in");
                 }
+                self.memory(at, &users);
                 Some(material)
             }
             Err(mistakes) => {
                 for mistake in mistakes.iter().take(MISTAKES_REPORTED_MAX) {
-                    let title = format!("{}, line {}: unusable", at.value.display(), mistake.line);
+                    let title = format!("{shown}, line {}: unusable", mistake.line);
                     let diagnostic =
                         Diagnostic::error(title, at.span.clone(), mistake.message.clone());
                     self.problems.report(diagnostic.on_machine());
                 }
                 None
             }
+        }
+    }
+
+    /// Warns if verifying passwords may take much memory.
+    fn memory(&self, at: &At<PathBuf>, users: &Users) {
+        let each_mib = users.memory_max_bytes() >> 20;
+        let all_mib = each_mib * VERIFICATIONS_MAX;
+        if all_mib > MEMORY_UNREPORTED_MAX_MIB {
+            let title = format!("verifying passwords may take {all_mib} MiB of memory");
+            let label = format!("up to {VERIFICATIONS_MAX} at a time, {each_mib} MiB each");
+            let diagnostic = Diagnostic::warning(title, at.span.clone(), label)
+                .help("hash the passwords with less memory: `m=65536` or less in `$argon2id$…`");
+            self.problems.report(diagnostic.on_machine());
         }
     }
 

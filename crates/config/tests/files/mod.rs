@@ -27,6 +27,7 @@ impl Surroundings for Made {
             Some(bytes) if !denied => Ok(Found {
                 material: Material { path: path.to_path_buf(), bytes: Arc::clone(bytes) },
                 only_root: name == "root-only.key",
+                open_to_others: name == "open.htpasswd",
             }),
             _ => Err(Unreadable {
                 why: if denied { "permission denied" } else { "no such file" }.to_owned(),
@@ -49,6 +50,8 @@ pub(crate) fn made() -> &'static Made {
 
 /// Made by `htpasswd -nbBC 4 ann secret`.
 const USERS: &str = "ann:$2y$04$CwQcP2leVdX4hmU2oeI.R.ggy/N96dMpc.jGUz6/qp3PJfEfhJ4yG\n";
+/// A hash that takes 256 MiB to verify.
+const HEAVY_USERS: &str = "ann:$argon2id$v=19$m=262144,t=1,p=1$c2FsdCBvZiBhIHVzZXIuLg$wkk0SOIzhVZmVOfVYx7cbQuLhpODW/cuU4d6fwKAjWk\n";
 /// The example key of RFC 8037 appendix A.2, and one that verifies nothing.
 const KEYS: &str = r#"{"keys": [
     {"kty": "OKP", "crv": "Ed25519", "kid": "a", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},
@@ -73,6 +76,8 @@ fn make() -> Made {
     put("none.txt", b"\xef\xbb\xbf# no network yet\n");
     put("wrong.txt", b"192.0.2.0/24\n192.0.2.1/24\nexample.com\n10/8\n300.0.0.1\n");
     put("staff.htpasswd", USERS.as_bytes());
+    put("open.htpasswd", USERS.as_bytes());
+    put("heavy.htpasswd", HEAVY_USERS.as_bytes());
     put("bad-users", b"ann:plain\nbob:$apr1$x$y\n\ncarl\n");
     put("jwks.json", KEYS.as_bytes());
     put("bad-keys.json", b"{\"keys\": []}");

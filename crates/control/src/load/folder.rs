@@ -139,8 +139,9 @@ impl Folder {
 fn found_at(path: &Path, bytes: Vec<u8>, metadata: &Metadata) -> Found {
     // No permission bit for group or others.
     let only_root = metadata.uid() == 0 && metadata.mode().trailing_zeros() >= 6;
+    let open_to_others = metadata.mode() & 0o006 != 0;
     let material = Material { path: path.to_path_buf(), bytes: bytes.into() };
-    Found { material, only_root }
+    Found { material, only_root, open_to_others }
 }
 
 impl Surroundings for Folder {
@@ -171,6 +172,8 @@ impl Surroundings for Folder {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -178,6 +181,13 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("weir-folder-{}", std::process::id()));
         fs::create_dir_all(folder.join("certs")).unwrap();
         fs::write(folder.join("certs/a.pem"), "a").unwrap();
+        let by_mode = [(0o640, false), (0o644, true), (0o602, true)].map(|(mode, open)| {
+            let path = folder.join(format!("{mode:o}"));
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            (Folder::of(&path).file(&path).unwrap().open_to_others, open)
+        });
+        assert!(by_mode.iter().all(|(found, open)| found == open), "{by_mode:?}");
         fs::write(folder.join("large"), vec![0; NAMED_FILE_MAX_BYTES as usize + 1]).unwrap();
         let around = Folder::of(&folder.join("weir.toml"));
         let bytes = |name: &str| around.file(Path::new(name)).map(|found| found.material.bytes);

@@ -96,7 +96,7 @@ impl config::Surroundings for OneFile {
     fn file(&self, path: &std::path::Path) -> Result<config::Found, config::Unreadable> {
         let bytes = self.0.as_slice().into();
         let material = model::Material { path: path.to_path_buf(), bytes };
-        Ok(config::Found { material, only_root: false })
+        Ok(config::Found { material, only_root: false, open_to_others: false })
     }
 
     fn now_s(&self) -> Option<i64> {

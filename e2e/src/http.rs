@@ -2,7 +2,7 @@
 //! no code with what it tests. Load comes from the programs in [`crate::clients`].
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -74,7 +74,19 @@ pub struct Connection {
 impl Connection {
     /// Connects.
     pub fn open(address: SocketAddr) -> io::Result<Connection> {
-        let stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
+        Connection::of(TcpStream::connect_timeout(&address, Duration::from_secs(5))?, address)
+    }
+
+    /// Connects from this address.
+    pub fn open_from(client: Ipv4Addr, address: SocketAddr) -> io::Result<Connection> {
+        use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        bind(&socket, &SocketAddr::from((client, 0)))?;
+        connect(&socket, &address)?;
+        Connection::of(TcpStream::from(socket), address)
+    }
+
+    fn of(stream: TcpStream, address: SocketAddr) -> io::Result<Connection> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(ANSWER_WITHIN))?;
         stream.set_write_timeout(Some(ANSWER_WITHIN))?;

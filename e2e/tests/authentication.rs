@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -261,6 +262,104 @@ fn guesses_of_passwords_hold_up_no_other_requests() {
     drop(guesses);
     let good = || http::get_with(weir.front(), "/staff", &[&basic("ann", "a")]).unwrap().status;
     wait::until("the queue is empty", SOON, || (good() == 200).then_some(()));
+}
+
+#[test]
+fn many_requests_with_one_password_pass_together() {
+    let Some(scene) = Scene::new("authentication-equal", &["python3", "htpasswd"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &[]);
+    let file = scene.file("users", user("ann", "a", 11));
+    let rest = format!(
+        "[[route]]\nauthenticate = \"staff\"\nservice = \"app\"\n\
+         [authentication.staff]\nbasic = {{ users_file = \"{}\" }}\n[service.app]\n{}",
+        file.display(),
+        server_tables("app", [app.address()]),
+    );
+    let weir = Weir::start(&scene, &scene.config("workers = 2", &rest));
+    let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n\r\n", basic("ann", "a"));
+    let mut clients: Vec<Connection> =
+        (0..200).map(|_| Connection::open(weir.front()).unwrap()).collect();
+    for client in &mut clients {
+        client.send(request.as_bytes()).unwrap();
+    }
+    let statuses = clients.iter_mut().map(|client| client.response(false).unwrap().status);
+    let statuses: Vec<u16> = statuses.collect();
+    assert_eq!(statuses, [200; 200]);
+}
+
+/// As many clients as fill the queue guess passwords, each more often than it may wait.
+#[test]
+fn guesses_of_passwords_lock_out_no_user() {
+    let Some(scene) = Scene::new("authentication-fair", &["python3", "htpasswd"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &[]);
+    let names = ["ann", "bob", "carl", "dora"];
+    let users = names.map(|name| user(name, name, 8)).concat();
+    let file = scene.file("users", users);
+    let rest = format!(
+        "[[route]]\npath = \"/staff\"\nauthenticate = \"staff\"\nservice = \"app\"\n\
+         [[route]]\npath = \"/others\"\nauthenticate = \"others\"\nservice = \"app\"\n\
+         [authentication.staff]\nbasic = {{ users_file = \"{file}\" }}\n\
+         [authentication.others]\nbasic = {{ users_file = \"{file}\" }}\n[service.app]\n{}",
+        server_tables("app", [app.address()]),
+        file = file.display(),
+    );
+    let weir = Weir::start(&scene, &scene.config("workers = 2", &rest));
+    let (front, is_over) = (weir.front(), AtomicBool::new(false));
+    let guess_from = |client: u8| {
+        let open = |_| Connection::open_from(scene.ip(client), front).unwrap();
+        let mut connections: Vec<_> = (0..20).map(open).collect();
+        let (mut number, mut counts) = (0, [0_u32; 2]);
+        while !is_over.load(Ordering::Relaxed) {
+            for connection in &mut connections {
+                number += 1;
+                let field = basic(&format!("user{client}-{number}"), "guess");
+                let head = format!("GET /staff HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n");
+                connection.send(head.as_bytes()).unwrap();
+            }
+            for connection in &mut connections {
+                match connection.response(false).unwrap().status {
+                    401 => counts[0] += 1,
+                    503 => counts[1] += 1,
+                    other => panic!("{other}"),
+                }
+            }
+        }
+        counts
+    };
+    std::thread::scope(|scope| {
+        let guess_from = &guess_from;
+        let guessing: Vec<_> =
+            (60..69).map(|client| scope.spawn(move || guess_from(client))).collect();
+        // Until the queue is full: each has been refused.
+        let is_refused = || {
+            let lines = weir.access();
+            let refused = |client: u8| {
+                let address = scene.ip(client).to_string();
+                lines.iter().any(|line| {
+                    line["cause"] == "authentication_overloaded"
+                        && line["client"].as_str().unwrap().starts_with(&format!("{address}:"))
+                })
+            };
+            (60..69).all(refused).then_some(())
+        };
+        wait::until("every guesser to be refused", SOON, is_refused);
+        let mut statuses = Vec::new();
+        let paths = ["/staff", "/staff", "/others", "/others"];
+        for (path, name) in paths.into_iter().zip(names) {
+            // None of them has been verified before.
+            for password in ["wrong", name] {
+                let mut client = Connection::open_from(scene.ip(80), front).unwrap();
+                statuses.push(client.get(path, &[&basic(name, password)]).unwrap().status);
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        let counts: Vec<_> = guessing.into_iter().map(|one| one.join().unwrap()).collect();
+        assert_eq!(statuses, [401, 200].repeat(4), "401 and 503 of those who guess: {counts:?}");
+    });
 }
 
 #[test]

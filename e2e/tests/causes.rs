@@ -16,8 +16,8 @@ const NOT_MADE: &[(&str, &str)] = &[
     ("listener_changed", "it needs a reload: made in `reload_security`"),
     (
         "authentication_overloaded",
-        "passwords of 65 requests must wait in a known order, and keep a processor busy meanwhile: made in \
-         `authentication`, by one worker",
+        "nine passwords of one client must wait at the same time, and keep a processor busy meanwhile: made \
+         in `authentication`, by one worker",
     ),
 ];
 

@@ -269,14 +269,16 @@ causes! {
     RateLimited = "rate_limited", Client, 429;
 
     /// Too many passwords wait for verification.
-    /// The password was not looked at. Verifications take long by design, so they run on few threads, and
-    /// few may wait.
+    /// The password was not verified. Verifications take long by design, so they run on few threads, and few
+    /// may wait: 64, eight of them for one client, each for 10 s. Requests with the same credentials count
+    /// as one.
     ///
-    /// Someone guesses passwords, many clients log in at once after a restart, or the hashes cost more
-    /// than the machine can bear.
+    /// Someone guesses passwords, many users log in at once from one address (an office, a proxy that is not
+    /// in `trusted`) or after a restart, or the hashes cost more than the machine can bear.
     ///
-    /// Give the route a `rate_limit` by client. If all are legitimate, lower the cost of the hashes
-    /// (`htpasswd -B -C 8`).
+    /// The access log's `detail` says which bound was reached. Against guessing, give the route a
+    /// `rate_limit` by client. If all are legitimate, lower the cost of the hashes (`htpasswd -B -C 8`), or
+    /// name the proxy in `trusted`.
     AuthenticationOverloaded = "authentication_overloaded", Balancer, 503;
     /// The request has passed this balancer five times already: there is a routing loop.
     /// Weir adds its own id to `CDN-Loop` (RFC 8586) whenever it forwards a request, and counts how

@@ -42,14 +42,14 @@ pub(crate) static AUTHENTICATION: TableSpec = TableSpec {
 static BASIC: TableSpec = TableSpec {
     heading: "basic of [authentication.NAME]",
     path: "authentication.NAME.basic",
-    doc: "Users and their passwords. Passwords are verified on threads of their own; a success is remembered for a minute. While too many verifications wait, requests are answered with 503 (`authentication_overloaded`); a `rate_limit` by client on the route keeps one client from causing this.",
+    doc: "Users and their passwords. Passwords are verified on threads of their own; a success is remembered for a minute. Up to 64 verifications wait, eight of them for one client. Requests beyond that, and those that have waited for 10 s, are answered with 503 (`authentication_overloaded`).",
     example: "[authentication.staff]\nbasic = { users_file = \"staff.htpasswd\" }\n\n[[route]]\nauthenticate = \"staff\"\nservice = \"listings\"\n",
     keys: &[
         key(
             "users_file",
             Kind::Text(form("file path")),
             Absent::Required,
-            "An htpasswd file: `USER:HASH` per line, with hashes by bcrypt, Argon2 or SHA-crypt (`htpasswd -B`, `mkpasswd`). A changed file takes effect like a change of this one.",
+            "An htpasswd file: `USER:HASH` per line, with hashes by bcrypt, Argon2 or SHA-crypt (`htpasswd -B`, `mkpasswd`). Other users should not be able to read it. A changed file takes effect like a change of this one; a removed user or old password no longer counts then.",
         ),
         key(
             "user_header",

@@ -1,3 +1,5 @@
+//! Verifiers across configurations, and a reload while a password is being verified, on real sockets.
+
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 

@@ -1,3 +1,5 @@
+//! Passwords with a replaced verification, which is counted and held: what is shared, bounded and renewed.
+
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;

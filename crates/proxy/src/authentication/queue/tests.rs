@@ -1,3 +1,5 @@
+//! The turns and bounds of waiting jobs, and random steps with a printed seed.
+
 use std::collections::HashMap;
 
 use super::*;

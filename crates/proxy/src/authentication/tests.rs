@@ -78,6 +78,7 @@ fn a_user_whose_verification_ends_after_its_removal_is_denied() {
         access,
         may_explain: None,
         identity: crate::Identity::new(0xa117),
+        challenges: Arc::default(),
     })
     .unwrap();
     // The password is "secret".

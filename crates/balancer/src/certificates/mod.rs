@@ -12,6 +12,8 @@
 
 mod log;
 mod report;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -226,7 +226,7 @@ static METRICS: TableSpec = TableSpec {
             "tls",
             Kind::Table(&LISTENER_TLS),
             Absent::Then("clear text"),
-            "TLS at `address`. New certificates take effect with a reload.",
+            "TLS at `address`, with certificates from files, not by ACME. New certificates take effect with a reload.",
         ),
         key("statsd", ADDRESS, Absent::Then("not pushed"), "A StatsD server, over UDP."),
         key(

@@ -50,6 +50,40 @@ fn services_that_name_one_address_share_its_limit() {
 }
 
 #[test]
+fn each_server_keeps_to_its_own_limit() {
+    let Some(scene) = Scene::new("limits-own", &["python3"]) else {
+        return;
+    };
+    let (small, large) = (
+        App::start(&scene, 11, &["--work-ms", "30"]),
+        App::start(&scene, 12, &["--work-ms", "30"]),
+    );
+    let servers = format!(
+        "[[service.app.server]]\naddress = \"{}\"\nin_flight_max = 1\n{}",
+        small.address(),
+        e2e::server_tables("app", [large.address()])
+    );
+    let service =
+        "[service.app]\nin_flight_max = 3\nqueue = { length_max = 100, wait_max = \"20s\" }";
+    let config =
+        scene.config("workers = 2", &format!("[[route]]\nservice = \"app\"\n{service}\n{servers}"));
+    let weir = Weir::start(&scene, &config);
+    std::thread::scope(|scope| {
+        for _ in 0..24 {
+            let front = weir.front();
+            scope.spawn(move || {
+                let mut connection = http::Connection::open(front).unwrap();
+                for _ in 0..5 {
+                    assert_eq!(connection.get("/", &[]).unwrap().status, 200);
+                }
+            });
+        }
+    });
+    assert_eq!((small.stat("in_flight_max"), large.stat("in_flight_max")), (1, 3));
+    assert_eq!(small.stat("requests") + large.stat("requests"), 120);
+}
+
+#[test]
 fn the_queue_is_first_come_first_served() {
     let Some(scene) = Scene::alone("limits-order", &["python3"]) else {
         return;

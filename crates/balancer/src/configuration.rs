@@ -266,6 +266,7 @@ fn service(service: &Service) -> Value {
             "zone": server.zone.as_deref(),
             "weight": server.weight,
             "backup": server.backup,
+            "in_flight_max": server.in_flight_max,
         })
     });
     json!({

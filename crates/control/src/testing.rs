@@ -92,7 +92,7 @@ fn spec(server: &str) -> ServerSpec {
         },
         ServerTarget::Address,
     );
-    ServerSpec { target, zone: None, weight: 1, backup: false }
+    ServerSpec { target, zone: None, weight: 1, backup: false, in_flight_max: None }
 }
 
 /// Returns a TCP check with short times: rise 2, fall 3.

@@ -84,9 +84,9 @@ pub(crate) trait Taker: std::fmt::Debug + Send + Sync {
     fn give(&self, address: SocketAddr) -> bool;
     /// Returns the number of requests refused for lack of a slot.
     fn refused(&self) -> u64;
-    /// Returns the limit it configures per server; `Some(0)`: none; `None`: it has left the
-    /// configuration and no longer counts.
-    fn limit(&self) -> Option<u32>;
+    /// Returns the limit that it configures for the server at `address`; `Some(0)`: none; `None`: it
+    /// has left the configuration and no longer counts.
+    fn limit(&self, address: SocketAddr) -> Option<u32>;
 }
 
 impl Slots {
@@ -227,7 +227,7 @@ impl Slots {
     /// a configuration error, but names may resolve to the same address later.)
     fn update_max(&self) {
         let takers = self.takers.load();
-        let limits = takers.iter().filter_map(|taker| taker.upgrade()?.limit());
+        let limits = takers.iter().filter_map(|taker| taker.upgrade()?.limit(self.address));
         // 0 means no limit, so any number must win over it.
         if let Some(limit) = limits.min_by_key(|limit| limit.wrapping_sub(1)) {
             self.max.store(limit, SeqCst);
@@ -236,10 +236,11 @@ impl Slots {
 
     /// As [`Slots::update_max`] after `taker` was added at the end, without asking all others.
     fn lower_max(&self, taker: &Weak<dyn Taker>) {
-        let Some(limit) = taker.upgrade().and_then(|taker| taker.limit()) else { return };
+        let limit_of = |taker: &Weak<dyn Taker>| taker.upgrade()?.limit(self.address);
+        let Some(limit) = limit_of(taker) else { return };
         let takers = self.takers.load();
         let mut others = takers.iter().filter(|other| !other.ptr_eq(taker));
-        let is_first = !others.any(|other| other.upgrade().is_some_and(|it| it.limit().is_some()));
+        let is_first = !others.any(|other| limit_of(other).is_some());
         if is_first || limit.wrapping_sub(1) < self.max().wrapping_sub(1) {
             self.max.store(limit, SeqCst);
         }

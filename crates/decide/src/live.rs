@@ -47,6 +47,9 @@ pub struct LiveService {
     name: Arc<str>,
     pub(crate) settings: ArcSwap<Settings>,
     pub(crate) endpoints: ArcSwap<Endpoints>,
+    /// Changed ahead of `endpoints` by a new configuration: first the limits of all services, then
+    /// the servers of each.
+    limits: ArcSwap<ServerLimits>,
     pub(crate) queue: Queue,
     retries: RetryBudget,
     pub(crate) turn: Turn,
@@ -77,8 +80,38 @@ struct Shape {
     discovered: EndpointSet,
     /// The state of each known server.
     states: HashMap<SocketAddr, Arc<ServerState>>,
-    /// The limit per server that was applied last; `None`: none counts.
-    limit: Option<u32>,
+    /// The limits that were applied last; `None`: none counts.
+    limits: Option<Arc<ServerLimits>>,
+}
+
+/// The concurrency limits that a service configures.
+#[derive(Debug, PartialEq, Eq)]
+struct ServerLimits {
+    /// Of the servers without a limit of their own; 0: none.
+    service: u32,
+    /// Of the servers with one.
+    servers: HashMap<SocketAddr, u32>,
+}
+
+impl ServerLimits {
+    /// Returns the limits of the servers `rows`. A name may resolve to the address of another
+    /// server; then the smaller limit counts.
+    fn new(spec: &Service, rows: &[EndpointRow]) -> ServerLimits {
+        let mut servers = HashMap::new();
+        for row in rows {
+            if let Some(max) = row.in_flight_max {
+                servers
+                    .entry(row.address)
+                    .and_modify(|it: &mut u32| *it = max.min(*it))
+                    .or_insert(max);
+            }
+        }
+        ServerLimits { service: spec.in_flight_max.unwrap_or(0), servers }
+    }
+
+    fn of(&self, address: SocketAddr) -> u32 {
+        self.servers.get(&address).copied().unwrap_or(self.service)
+    }
 }
 
 impl LiveService {
@@ -94,10 +127,12 @@ impl LiveService {
             Endpoints::new(Vec::new(), &spec, zone.as_deref(), Tier::OwnZone, Moment::ZERO);
         // An empty tier would make the first servers look like a recovery.
         empty.tier = Tier::OwnZone;
+        let limits = ServerLimits::new(&spec, &rows(&spec, &EndpointSet::default()));
         Arc::new_cyclic(|me| LiveService {
             name: Arc::clone(&spec.name),
             settings: ArcSwap::from_pointee(Settings { spec, zone, affinity_key }),
             endpoints: ArcSwap::from_pointee(empty),
+            limits: ArcSwap::from_pointee(limits),
             queue: Queue::new(Arc::clone(&table.tickets)),
             retries: RetryBudget::new(),
             turn: Turn::starting_at(first_turn),
@@ -171,6 +206,7 @@ impl LiveService {
         let mut shape = self.shape.lock().unwrap_or_else(PoisonError::into_inner);
         shape.discovered = set;
         let rows = shape.discovered.rows.clone();
+        self.limits.store(Arc::new(ServerLimits::new(&self.settings.load().spec, &rows)));
         let change = self.rebuild(&mut shape, rows, now);
         drop(shape);
         self.serve_waiters();
@@ -190,6 +226,7 @@ impl LiveService {
             && before.zone.as_ref() == zone
             && before.affinity_key == affinity_key;
         if !is_same {
+            self.adopt_limits(spec);
             let (spec, zone) = (Arc::clone(spec), zone.cloned());
             self.settings.store(Arc::new(Settings { spec, zone, affinity_key }));
         }
@@ -200,6 +237,14 @@ impl LiveService {
     /// Stores the result of discovery without applying it yet.
     pub(crate) fn know(&self, set: EndpointSet) {
         self.shape.lock().unwrap_or_else(PoisonError::into_inner).discovered = set;
+        self.adopt_limits(&self.settings.load().spec);
+    }
+
+    /// Stores the limits of the servers that [`LiveService::apply`] will use.
+    fn adopt_limits(&self, spec: &Service) {
+        let shape = self.shape.lock().unwrap_or_else(PoisonError::into_inner);
+        let limits = ServerLimits::new(spec, &rows(spec, &shape.discovered));
+        self.limits.store(Arc::new(limits));
     }
 
     /// Applies the stored settings: servers of fixed address as configured, those found by name as
@@ -217,7 +262,7 @@ impl LiveService {
     /// requests are still served.
     pub(crate) fn retire(&self) {
         self.retired.store(true, SeqCst);
-        self.shape.lock().unwrap_or_else(PoisonError::into_inner).limit = None;
+        self.shape.lock().unwrap_or_else(PoisonError::into_inner).limits = None;
         for endpoint in &self.endpoints.load().all {
             self.table.update_max(&endpoint.slots);
             endpoint.slots.serve_waiters();
@@ -235,8 +280,9 @@ impl LiveService {
         let key = self.settings.load().affinity_key;
         let mut all: Vec<Arc<Endpoint>> = Vec::with_capacity(rows.len());
         let mut states = HashMap::with_capacity(rows.len());
-        let limit = self.limit();
-        let limit_changed = std::mem::replace(&mut shape.limit, limit) != limit;
+        let limits = (!self.retired.load(SeqCst)).then(|| self.limits.load_full());
+        let limits_changed = shape.limits != limits;
+        shape.limits = limits;
         for row in rows {
             let address = row.address;
             if states.contains_key(&address) {
@@ -247,7 +293,7 @@ impl LiveService {
                 Some(known) => Arc::clone(&known.slots),
                 None => self.table.enlist(address, &me),
             };
-            if known.is_some() && limit_changed {
+            if known.is_some() && limits_changed {
                 self.table.update_max(&slots);
             }
             let state = shape.states.remove(&address).unwrap_or_default();
@@ -343,9 +389,9 @@ impl Taker for LiveService {
         self.refused.load(Relaxed)
     }
 
-    fn limit(&self) -> Option<u32> {
+    fn limit(&self, address: SocketAddr) -> Option<u32> {
         let retired = self.retired.load(SeqCst);
-        (!retired).then(|| self.settings.load().spec.in_flight_max.unwrap_or(0))
+        (!retired).then(|| self.limits.load().of(address))
     }
 }
 
@@ -360,6 +406,7 @@ fn rows(spec: &Service, discovered: &EndpointSet) -> Vec<EndpointRow> {
             zone: server.zone.clone(),
             weight: server.weight,
             backup: server.backup,
+            in_flight_max: server.in_flight_max,
         };
         match &server.target {
             ServerTarget::Address(address) => rows.push(row(*address)),

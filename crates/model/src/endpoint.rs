@@ -16,6 +16,8 @@ pub struct EndpointRow {
     pub weight: u16,
     /// Used only when the primary servers are not enough.
     pub backup: bool,
+    /// Its concurrency limit in place of the service's.
+    pub in_flight_max: Option<u32>,
 }
 
 /// A service's servers at one moment, immutable. Published through a separate pointer, so that

@@ -14,8 +14,9 @@ pub struct Service {
     pub name: Arc<str>,
     /// The balancing algorithm.
     pub balance: Balance,
-    /// Concurrency limit per server (connections in TCP mode); `None`: no limit. The count belongs
-    /// to the server's address and is shared by every service that names it.
+    /// Concurrency limit of each server that has none of its own (connections in TCP mode); `None`:
+    /// no limit. The count belongs to the server's address and is shared by every service that names
+    /// it.
     pub in_flight_max: Option<u32>,
     /// The queue for requests when every server is at its limit.
     pub queue: QueueLimits,
@@ -53,6 +54,18 @@ pub struct Service {
     pub servers: Vec<ServerSpec>,
 }
 
+impl Service {
+    /// Returns the concurrency limit of one of its servers: the server's own, or the service's.
+    pub fn in_flight_max_of(&self, server: &ServerSpec) -> Option<u32> {
+        server.in_flight_max.or(self.in_flight_max)
+    }
+
+    /// Returns whether any of its servers has a concurrency limit, so that requests may wait.
+    pub fn is_limited(&self) -> bool {
+        self.in_flight_max.is_some() || self.servers.iter().any(|one| one.in_flight_max.is_some())
+    }
+}
+
 /// A server as configured.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServerSpec {
@@ -64,6 +77,8 @@ pub struct ServerSpec {
     pub weight: u16,
     /// Used only when the primary servers are not enough.
     pub backup: bool,
+    /// Its concurrency limit in place of the service's ([`Service::in_flight_max`]).
+    pub in_flight_max: Option<u32>,
 }
 
 /// Where a server is found.

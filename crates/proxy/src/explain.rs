@@ -105,6 +105,7 @@ pub(crate) mod tests {
             zone: Some("a".into()),
             weight: 1,
             backup: false,
+            in_flight_max: None,
         };
         let service = Service {
             name: "app".into(),

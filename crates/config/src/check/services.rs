@@ -3,7 +3,7 @@
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use model::{Balance, Check, CheckKind, HashOn, HttpVersion, ServerTarget};
 
-use crate::diagnostic::{Diagnostic, Problems, nearest, quote};
+use crate::diagnostic::{Diagnostic, Problems, Span, nearest, quote};
 use crate::names::Names;
 use crate::raw::{Document, RawAction, RawService};
 
@@ -21,7 +21,7 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
             );
         }
         if let Some(queue) = &service.queue
-            && service.service.in_flight_max.is_none()
+            && !service.service.is_limited()
         {
             problems.report(
                 Diagnostic::warning("a queue in which nothing ever waits", queue.clone(), "not used")
@@ -80,72 +80,72 @@ fn repeated(raw: &RawService, problems: &Problems) {
     }
 }
 
+/// The concurrency limit of a server as one service configures it, and where.
+#[derive(Clone, Copy)]
+struct Limit<'a> {
+    max: u32,
+    span: &'a Span,
+    service: &'a str,
+}
+
+/// Returns the servers of a service, each with its limit: its own, or the service's.
+fn limits_of(raw: &RawService) -> impl Iterator<Item = (&ServerTarget, Option<Limit<'_>>)> {
+    let of_service = raw.in_flight_max.as_ref();
+    raw.service.servers.iter().zip(&raw.servers).map(move |(server, spans)| {
+        let span = spans.in_flight_max.as_ref().or(of_service);
+        let limit = raw.service.in_flight_max_of(server).zip(span);
+        let service = &*raw.service.name;
+        (&server.target, limit.map(|(max, span)| Limit { max, span, service }))
+    })
+}
+
 /// One address has one limit, whatever services name it.
 fn limits(document: &Document, problems: &Problems) {
-    let mut first_limited: HashMap<&ServerTarget, &RawService> = HashMap::new();
+    let mut limited: HashMap<&ServerTarget, Limit<'_>> = HashMap::new();
     for raw in &document.services {
-        let (Some(max), Some(here)) = (raw.service.in_flight_max, &raw.in_flight_max) else {
-            continue;
-        };
-        // Once for two services, however many addresses they share.
-        let mut reported: HashSet<&str> = HashSet::new();
-        for server in &raw.service.servers {
-            let first = *first_limited.entry(&server.target).or_insert(raw);
-            let (Some(other), Some(there)) = (first.service.in_flight_max, &first.in_flight_max)
-            else {
-                continue;
-            };
-            if other == max || !reported.insert(&first.service.name) {
+        // Once for two limits, however many addresses share them.
+        let mut reported: HashSet<(usize, usize)> = HashSet::new();
+        for (target, limit) in limits_of(raw) {
+            let Some(here) = limit else { continue };
+            let first = *limited.entry(target).or_insert(here);
+            // A server that one service names twice is reported as such.
+            if first.max == here.max
+                || first.service == here.service
+                || !reported.insert((first.span.start, here.span.start))
+            {
                 continue;
             }
             problems.report(
                 Diagnostic::error(
-                    format!("two limits for one address, {}", server.target),
-                    here.clone(),
-                    format!("{max} here"),
+                    format!("two limits for one address, {target}"),
+                    here.span.clone(),
+                    format!("{} here", here.max),
                 )
-                .other(there.clone(), format!("{other} in service \"{}\"", first.service.name))
+                .other(first.span.clone(), format!("{} in service \"{}\"", first.max, first.service))
                 .help("the limit belongs to the address, and services that share it share one count: give both the same number"),
             );
         }
     }
-    unlimited(document, problems);
-}
-
-/// Reports a service without a limit on an address that another service limits.
-fn unlimited(document: &Document, problems: &Problems) {
-    let mut limited: HashMap<&ServerTarget, &RawService> = HashMap::new();
-    for raw in document.services.iter().filter(|raw| raw.service.in_flight_max.is_some()) {
-        for server in &raw.service.servers {
-            limited.entry(&server.target).or_insert(raw);
+    for raw in &document.services {
+        let mut unlimited = limits_of(raw).filter(|(_, limit)| limit.is_none());
+        if let Some((target, limit)) =
+            unlimited.find_map(|(target, _)| Some((target, limited.get(target)?)))
+        {
+            problems.report(limited_elsewhere(raw, target, *limit));
         }
     }
-    for raw in document.services.iter().filter(|raw| raw.service.in_flight_max.is_none()) {
-        let shared =
-            raw.service.servers.iter().find_map(|server| {
-                limited.get(&server.target).map(|other| (&server.target, *other))
-            });
-        let Some((target, other)) = shared else {
-            continue;
-        };
-        let (Some(span), Some(max)) = (&other.in_flight_max, other.service.in_flight_max) else {
-            continue;
-        };
-        problems.report(
-            Diagnostic::warning(
-                format!(
-                    "service \"{}\" has no limit of its own, but shares {target}",
-                    raw.service.name
-                ),
-                raw.name.clone(),
-                format!("at most {max} requests at once there, counted together"),
-            )
-            .other(span.clone(), format!("the limit, in service \"{}\"", other.service.name))
-            .help(format!(
-                "the limit belongs to the address; write in_flight_max = {max} to say so"
-            )),
-        );
-    }
+}
+
+/// Returns the warning about a service without a limit at an address that another service limits.
+fn limited_elsewhere(raw: &RawService, target: &ServerTarget, limit: Limit<'_>) -> Diagnostic {
+    let max = limit.max;
+    Diagnostic::warning(
+        format!("service \"{}\" has no limit of its own, but shares {target}", raw.service.name),
+        raw.name.clone(),
+        format!("at most {max} requests at once there, counted together"),
+    )
+    .other(limit.span.clone(), format!("the limit, in service \"{}\"", limit.service))
+    .help(format!("the limit belongs to the address; write in_flight_max = {max} to say so"))
 }
 
 /// Reports zones that have no effect.

@@ -52,11 +52,14 @@ fn server_changes(old: &Service, new: &Service, servers: &mut Changes) {
 }
 
 fn server_words(old: &ServerSpec, new: &ServerSpec) -> Words {
-    let ServerSpec { target: _, zone, weight, backup } = old;
+    let ServerSpec { target: _, zone, weight, backup, in_flight_max } = old;
     let mut words = Words::default();
     words.value("zone", zone, &new.zone, |zone| or(zone.as_ref(), "none"));
     words.value("weight", weight, &new.weight, u16::to_string);
     words.value("backup", backup, &new.backup, yes_no);
+    words.value("in_flight_max", in_flight_max, &new.in_flight_max, |max| {
+        or(max.as_ref(), "the service's")
+    });
     words
 }
 

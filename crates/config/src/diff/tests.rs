@@ -104,7 +104,10 @@ fn every_change_is_reported_in_the_files_terms() {
         .replace("X-Secret = \"one\"", "X-Secret = \"two\"")
         .replace("in_flight_max = 4", "in_flight_max = 8\nbalance = \"random\"")
         .replace("path = \"/status\"", "path = \"/status\", interval = \"5s\", expect = 204")
-        .replace("address = \"10.0.0.2:80\"", "address = \"10.0.0.2:80\"\nweight = 3")
+        .replace(
+            "address = \"10.0.0.2:80\"",
+            "address = \"10.0.0.2:80\"\nweight = 3\nin_flight_max = 2",
+        )
         .replace("address = \"10.0.0.1:80\"", "address = \"10.0.0.5:80\"")
         .replace("service.gone", "service.come");
     let found = diff(&snapshot(BEFORE), &snapshot(&text));
@@ -141,7 +144,10 @@ fn every_change_is_reported_in_the_files_terms() {
     let Changes { added, removed, changed: servers, unchanged } = found.servers;
     assert_eq!(added, ["app: 10.0.0.5:80"]);
     assert_eq!(removed, ["app: 10.0.0.1:80"]);
-    assert_eq!(servers, [changed("app: 10.0.0.2:80", &["weight: 1 → 3"])]);
+    assert_eq!(
+        servers,
+        [changed("app: 10.0.0.2:80", &["weight: 1 → 3", "in_flight_max: the service's → 2"])]
+    );
     assert_eq!(unchanged, 1);
 }
 

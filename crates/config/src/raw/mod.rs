@@ -280,6 +280,8 @@ pub(crate) struct RawService {
 pub(crate) struct RawServerSpans {
     pub(crate) address: Span,
     pub(crate) zone: Option<Span>,
+    /// Of its own `in_flight_max`.
+    pub(crate) in_flight_max: Option<Span>,
 }
 
 /// Parses a name of something in the file.

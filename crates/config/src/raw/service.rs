@@ -264,14 +264,22 @@ fn servers(table: &mut Table<'_>) -> (Vec<ServerSpec>, Vec<RawServerSpans>) {
         let zone = table.text("zone", name);
         let weight = table.integer("weight").value;
         let backup = table.boolean("backup");
+        let in_flight_max: Option<At<u32>> = table.integer_if("in_flight_max");
         table.finish();
         let Some(target) = target else { continue };
         spans.push(RawServerSpans {
             address: target.span,
             zone: zone.as_ref().map(|zone| zone.span.clone()),
+            in_flight_max: in_flight_max.as_ref().map(|at| at.span.clone()),
         });
         let zone: Option<Arc<str>> = zone.map(|zone| zone.value);
-        specs.push(ServerSpec { target: target.value, zone, weight, backup });
+        specs.push(ServerSpec {
+            target: target.value,
+            zone,
+            weight,
+            backup,
+            in_flight_max: in_flight_max.map(|at| at.value),
+        });
     }
     (specs, spans)
 }

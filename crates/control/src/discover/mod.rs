@@ -214,6 +214,7 @@ fn endpoints(service: &Service, resolve: impl Fn(&str) -> Vec<IpAddr>) -> Endpoi
                 zone: server.zone.clone(),
                 weight: server.weight,
                 backup: server.backup,
+                in_flight_max: server.in_flight_max,
             }
         }));
     }

@@ -30,7 +30,7 @@ fn address(port: u16) -> SocketAddr {
 
 fn server(port: u16) -> ServerSpec {
     let target = ServerTarget::Address(address(port));
-    ServerSpec { target, zone: None, weight: 1, backup: false }
+    ServerSpec { target, zone: None, weight: 1, backup: false, in_flight_max: None }
 }
 
 /// Returns a service with servers at these ports, each limited to `max`, and a queue of

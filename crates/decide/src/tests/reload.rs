@@ -146,7 +146,13 @@ fn the_smallest_limit_of_many_services_at_an_address_counts() {
 fn servers_found_by_name_outlive_a_reload_with_the_new_settings() {
     let mut spec = service("a", &[1], 1, 0);
     let target = ServerTarget::Name { host: "s.internal".into(), port: 80 };
-    spec.servers.push(ServerSpec { target, zone: None, weight: 1, backup: false });
+    spec.servers.push(ServerSpec {
+        target,
+        zone: None,
+        weight: 1,
+        backup: false,
+        in_flight_max: None,
+    });
     let (registry, live) = one(spec.clone());
     assert_eq!(live.endpoints().all.len(), 1);
     let row = |name: &str, port| EndpointRow {
@@ -155,6 +161,7 @@ fn servers_found_by_name_outlive_a_reload_with_the_new_settings() {
         zone: None,
         weight: 1,
         backup: false,
+        in_flight_max: None,
     };
     let rows = vec![row("10.0.0.1:1", 1), row("s.internal:80", 8), row("s.internal:80", 9)];
     live.set_endpoints(EndpointSet { rows }, NOW);
@@ -168,4 +175,89 @@ fn servers_found_by_name_outlive_a_reload_with_the_new_settings() {
     drop(slot);
     let empty = publish(&registry, vec![]);
     assert_eq!((empty.services.len(), registry.current().generation), (0, 3));
+}
+
+#[test]
+fn a_servers_own_limit_counts_instead_of_the_services() {
+    let registry = Registry::with_seed(0);
+    let max = |published: &Published, service: usize| {
+        let view = published.services[service].view(NOW);
+        view.endpoints.iter().map(|endpoint| endpoint.in_flight_max).collect::<Vec<_>>()
+    };
+    let mut spec = service("a", &[1, 2], 3, 5);
+    spec.servers[0].in_flight_max = Some(1);
+    let published = publish(&registry, vec![spec.clone(), service("b", &[1], 0, 0)]);
+    assert_eq!(max(&published, 0), [1, 3]);
+    // The limit belongs to the address.
+    assert_eq!(max(&published, 1), [1]);
+    let slots: Vec<Slot> = (0..4).map(|_| go(admit(&published.services[0]))).collect();
+    let mut waits = wait(admit(&published.services[0]));
+    assert!(look(&mut waits).is_none());
+    let mut at_once: Vec<u16> = slots.iter().map(port).collect();
+    at_once.sort_unstable();
+    assert_eq!(at_once, [1, 2, 2, 2]);
+    // A reload that raises one server's limit serves the request that waits.
+    spec.servers[0].in_flight_max = Some(2);
+    let published = publish(&registry, vec![spec.clone(), service("b", &[1], 0, 0)]);
+    assert_eq!(max(&published, 0), [2, 3]);
+    assert_eq!(look(&mut waits).as_ref().map(port), Some(1));
+    // Without its own it has the service's again; if no service is left that limits it, none.
+    spec.servers[0].in_flight_max = None;
+    assert_eq!(max(&publish(&registry, vec![spec, service("b", &[1], 0, 0)]), 1), [3]);
+    assert_eq!(max(&publish(&registry, vec![service("b", &[1], 0, 0)]), 0), [0]);
+    drop(slots);
+}
+
+#[test]
+fn limits_that_change_places_in_a_reload_are_never_both_absent() {
+    let registry = Registry::with_seed(0);
+    let limited = |name: &str, own: Option<u32>| {
+        let mut spec = service(name, &[1], 0, 0);
+        spec.servers[0].in_flight_max = own;
+        spec
+    };
+    let published = publish(&registry, vec![limited("a", Some(2)), limited("b", None)]);
+    let slots: Vec<Slot> = (0..2).map(|_| go(admit(&published.services[0]))).collect();
+    let after = publish(&registry, vec![limited("a", None), limited("b", Some(2))]);
+    assert_eq!(after.services[0].view(NOW).endpoints[0].in_flight_max, 2);
+    assert!(matches!(admit(&after.services[0]), Admission::Refused { .. }));
+    drop(slots);
+}
+
+#[test]
+fn every_address_of_a_name_has_the_limit_of_its_server() {
+    let mut spec = service("a", &[1], 4, 0);
+    let target = ServerTarget::Name { host: "s.internal".into(), port: 80 };
+    spec.servers.push(ServerSpec {
+        target,
+        zone: None,
+        weight: 1,
+        backup: false,
+        in_flight_max: Some(2),
+    });
+    let (registry, live) = one(spec.clone());
+    let row = |name: &str, port, in_flight_max| EndpointRow {
+        name: name.into(),
+        address: address(port),
+        zone: None,
+        weight: 1,
+        backup: false,
+        in_flight_max,
+    };
+    let found = |max| row("s.internal:80", 8, max);
+    let rows = vec![row("10.0.0.1:1", 1, None), found(Some(2))];
+    live.set_endpoints(EndpointSet { rows }, NOW);
+    let max = |live: &Arc<LiveService>| {
+        let view = live.view(NOW);
+        view.endpoints.iter().map(|endpoint| endpoint.in_flight_max).collect::<Vec<_>>()
+    };
+    assert_eq!(max(&live), [4, 2]);
+    // A reload keeps what was resolved, and applies its new limit; an address that is found later
+    // has it, too.
+    spec.servers[1].in_flight_max = Some(3);
+    publish(&registry, vec![spec]);
+    assert_eq!(max(&live), [4, 3]);
+    let rows = vec![row("10.0.0.1:1", 1, None), found(Some(3)), row("s.internal:80", 9, Some(3))];
+    live.set_endpoints(EndpointSet { rows }, NOW);
+    assert_eq!(max(&live), [4, 3, 3]);
 }

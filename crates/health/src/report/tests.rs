@@ -82,7 +82,8 @@ fn a_reused_and_a_fresh_probe_stay_two() {
 #[test]
 fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
     let second = Duration::from_secs(1);
-    let server = |target| ServerSpec { target, zone: None, weight: 1, backup: false };
+    let server =
+        |target| ServerSpec { target, zone: None, weight: 1, backup: false, in_flight_max: None };
     let address = ServerTarget::Address(SocketAddr::from(([10, 0, 1, 5], 8080)));
     let named = ServerTarget::Name { host: "listings.internal".into(), port: 8080 };
     let mut kind = asked("", "/status", "", 2).spec.kind;

@@ -58,10 +58,13 @@ impl Forwarding<'_, '_> {
 /// Returns the length of a body that is buffered first; `None` if it is streamed. Never buffers
 /// what may be a conversation: gRPC calls, upgrades, bodies of unknown length.
 fn length_to_read(head: &RequestHead, service: &Service, client: &Client) -> Option<u64> {
-    service.in_flight_max?;
     let RequestBody::Length(length) = head.body() else { return None };
     let is_small = length <= u64::from(service.retries.body_kept_max_bytes);
     let is_here = !client.stream.is_exchange() && length <= client.buffer.len() as u64;
-    (is_small && !is_here && !is_conversation(head, service, client) && head.upgrade().is_none())
-        .then_some(length)
+    (is_small
+        && !is_here
+        && !is_conversation(head, service, client)
+        && head.upgrade().is_none()
+        && service.is_limited())
+    .then_some(length)
 }

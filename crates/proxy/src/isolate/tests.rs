@@ -98,6 +98,7 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
         zone: None,
         weight: 1,
         backup: false,
+        in_flight_max: None,
     }];
     Snapshot {
         connections_max: 100,

@@ -73,7 +73,11 @@ fn balance(service: &Service) -> String {
 }
 
 fn limit(service: &Service) -> String {
-    let Some(max) = service.in_flight_max else { return "no limit".to_owned() };
+    let max = match service.in_flight_max {
+        Some(max) => max.to_string(),
+        None if service.is_limited() => "per server".to_owned(),
+        None => return "no limit".to_owned(),
+    };
     let status = service.when_full;
     match service.queue.length_max {
         0 => format!("{max}, then {status}"),
@@ -131,6 +135,9 @@ fn server(server: &ServerSpec) -> String {
     }
     if server.backup {
         remarks.push("backup".to_owned());
+    }
+    if let Some(max) = server.in_flight_max {
+        remarks.push(format!("limit {max}"));
     }
     match remarks.as_slice() {
         [] => server.target.to_string(),

@@ -35,7 +35,7 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
             "in_flight_max",
             Kind::Integer { min: 1, max: U32_MAX },
             Absent::Then("no limit"),
-            "Concurrent requests per server (behind a tcp listener: connections). The limit belongs to the server's address: services that name the same address share one count.",
+            "Concurrent requests per server without an `in_flight_max` of its own (behind a tcp listener: connections). The limit belongs to the server's address: services that name the same address share one count.",
         ),
         key(
             "queue",
@@ -423,6 +423,12 @@ static SERVER: TableSpec = TableSpec {
             Kind::Boolean,
             Absent::Boolean(false),
             "Used only when too few of the other servers are ready.",
+        ),
+        key(
+            "in_flight_max",
+            Kind::Integer { min: 1, max: U32_MAX },
+            Absent::Then("that of the service"),
+            "Concurrent requests at this server. The limit belongs to the address: services that name it share one count, and must agree.",
         ),
     ],
 };

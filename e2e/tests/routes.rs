@@ -200,6 +200,44 @@ fn a_hash_keeps_a_key_with_its_server() {
 }
 
 #[test]
+fn a_path_or_a_parameter_keeps_its_server() {
+    let Some(scene) = Scene::new("routes-hash-parts", &["python3"]) else {
+        return;
+    };
+    let (apps, _) = three(&scene);
+    let servers = |name: &str| e2e::server_tables(name, apps.iter().map(App::address));
+    let service = |name: &str, on: &str| {
+        let hash = format!("balance = \"hash\"\nhash = {{ on = \"{on}\" }}\n");
+        let route = format!("[[route]]\nhost = \"{name}\"\nservice = \"{name}\"\n");
+        format!("{route}[service.{name}]\n{hash}{}", servers(name))
+    };
+    let services = service("path", "path") + &service("query", "query:id");
+    let weir = Weir::start(&scene, &scene.config("workers = 2", &services));
+    let place = |host: &str, target: &str| {
+        let mut connection = http::Connection::open(weir.front()).unwrap();
+        let answer = connection.get(target, &[&format!("Host: {host}")]).unwrap();
+        served_by(&answer).to_owned()
+    };
+    let mut used = [const { std::collections::BTreeSet::new() }; 2];
+    for n in 0..40 {
+        // The query is no part of the path; how it is encoded does not matter.
+        let first = place("path", &format!("/item/{n}"));
+        for same in [format!("/item/{n}?page=2"), format!("/%69tem/{n}?id={}", n + 1)] {
+            assert_eq!(place("path", &same), first, "{same}");
+        }
+        used[0].insert(first);
+        let first = place("query", &format!("/item?id={n}x"));
+        for same in [format!("/other/{n}?a=1&id={n}x"), format!("/?id={n}%78&id=2")] {
+            assert_eq!(place("query", &same), first, "{same}");
+        }
+        used[1].insert(first);
+    }
+    // Without the parameter the servers are drawn, as without any other key.
+    let drawn: std::collections::BTreeSet<_> = (0..60).map(|_| place("query", "/item")).collect();
+    assert_eq!((used[0].len(), used[1].len(), drawn.len()), (3, 3, 3));
+}
+
+#[test]
 fn a_cookie_keeps_a_client_with_its_server() {
     let Some(scene) = Scene::new("routes-affinity", &["python3"]) else {
         return;

@@ -8,6 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use model::AffinityKey;
 
+use crate::query;
+
 /// Returns the token of the server at `address` for affinity cookies: `SipHash-2-4` (Aumasson and
 /// Bernstein 2012) of the address under a secret key, so that a client cannot derive the address
 /// from the token. Balancers with the same key understand each other's cookies.
@@ -79,8 +81,24 @@ pub fn server_token(address: SocketAddr) -> u64 {
 
 /// Returns the hash of the part of a request that a service's `hash` names.
 pub fn hash_key(part: &[u8]) -> u64 {
+    hash_bytes(part.iter().copied())
+}
+
+/// Returns the hash of a path as sent, without its query. Paths that differ only in their
+/// percent-encoding have the same hash ([`model::path::canonical_bytes`]).
+pub fn hash_path(path: &str) -> u64 {
+    hash_bytes(model::path::canonical_bytes(path))
+}
+
+/// Returns the hash of the decoded value of the first parameter called `name`; `None` if the query
+/// has none.
+pub fn hash_parameter(query: &str, name: &str) -> Option<u64> {
+    query::first_value(query, name).map(hash_bytes)
+}
+
+fn hash_bytes(part: impl Iterator<Item = u8>) -> u64 {
     // FNV-1a, then one round of mixing, since its high bits alone are weak for short input.
-    let fnv = part.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+    let fnv = part.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     mix(fnv)
@@ -100,6 +118,23 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn equal_paths_and_parameters_have_equal_hashes() {
+        assert_eq!(hash_path("/a%20b/c"), hash_path("/%61%20b/%63"));
+        assert_eq!(hash_path("/%e2%82%ac"), hash_path("/%E2%82%AC"));
+        assert_eq!(hash_path("/alice"), hash_key(b"/alice"));
+        // An encoded slash separates nothing, so this is another path.
+        assert_ne!(hash_path("/a/b"), hash_path("/a%2Fb"));
+        assert_ne!(hash_path("/a"), hash_path("/A"));
+
+        assert_eq!(hash_parameter("x=1&id=alice", "id"), Some(hash_key(b"alice")));
+        assert_eq!(hash_parameter("%69d=%61lice&id=bob", "id"), Some(hash_key(b"alice")));
+        assert_eq!(hash_parameter("id=a+b", "id"), hash_parameter("id=a%20b", "id"));
+        assert_eq!(hash_parameter("id", "id"), Some(hash_key(b"")));
+        assert_eq!(hash_parameter("ID=alice&xid=alice", "id"), None);
+        assert_eq!(hash_parameter("", "id"), None);
+    }
 
     #[test]
     fn tokens_are_stable_across_versions() {

@@ -150,6 +150,10 @@ pub enum HashOn {
     Field(String),
     /// A cookie's value.
     Cookie(String),
+    /// The path as the client sent it, in canonical form ([`crate::path`]).
+    Path,
+    /// The decoded value of the first query parameter of this name; the name decoded.
+    Parameter(String),
 }
 
 crate::word_of! {
@@ -158,15 +162,19 @@ crate::word_of! {
         Client = "client",
         Field(_) = "header",
         Cookie(_) = "cookie",
+        Path = "path",
+        Parameter(_) = "query",
     }
 }
 
-/// Displays it as configured: `client`, `header:NAME`, `cookie:NAME`.
+/// Displays it as configured: `client`, `header:NAME`, `cookie:NAME`, `path`, `query:NAME`.
 impl fmt::Display for HashOn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HashOn::Client => f.write_str(self.as_str()),
-            HashOn::Field(name) | HashOn::Cookie(name) => write!(f, "{}:{name}", self.as_str()),
+            HashOn::Client | HashOn::Path => f.write_str(self.as_str()),
+            HashOn::Field(name) | HashOn::Cookie(name) | HashOn::Parameter(name) => {
+                write!(f, "{}:{name}", self.as_str())
+            }
         }
     }
 }

@@ -156,6 +156,8 @@ mod tests {
             (HashOn::Client, "client"),
             (HashOn::Field("x-tenant".to_owned()), "header:x-tenant"),
             (HashOn::Cookie("session".to_owned()), "cookie:session"),
+            (HashOn::Path, "path"),
+            (HashOn::Parameter("id".to_owned()), "query:id"),
         ] {
             assert_eq!(on.to_string(), text);
         }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use decide::{Slot, hash_key};
+use decide::{Slot, hash_key, hash_parameter, hash_path};
 use model::{Balance, HashOn, Service};
 use wire::http1::RequestHead;
 
@@ -26,6 +26,8 @@ pub(crate) fn key(
             verified.or_else(|| request.field(name)).map(hash_key)
         }
         HashOn::Cookie(name) => request.cookie(name).map(hash_key),
+        HashOn::Path => Some(hash_path(request.path())),
+        HashOn::Parameter(name) => hash_parameter(request.query()?, name),
     }
 }
 

@@ -232,7 +232,7 @@ fn tcp_only(raw: &RawService, problems: &Problems) {
             Diagnostic::warning(
                 unused("this hash"),
                 span.clone(),
-                "bytes have no fields or cookies",
+                "bytes have no path, fields or cookies",
             )
             .help("every connection is placed at random; write on = \"client\""),
         );

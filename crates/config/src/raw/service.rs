@@ -16,7 +16,7 @@ use super::{
     tls,
 };
 use crate::defaults;
-use crate::diagnostic::{At, Diagnostic, Span};
+use crate::diagnostic::{At, Diagnostic, Span, Wrong};
 
 pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     let (balance, hash_on) = balance(&mut table);
@@ -105,9 +105,17 @@ fn hash_key(mut table: Table<'_>) -> HashKey {
             (Ok(HashOnWord::Client), None) => Ok(HashOn::Client),
             (Ok(HashOnWord::Field), Some(field)) => http::field_name(field).map(HashOn::Field),
             (Ok(HashOnWord::Cookie), Some(name)) => http::cookie_name(name).map(HashOn::Cookie),
-            (Ok(HashOnWord::Client), Some(_))
-            | (Ok(HashOnWord::Field | HashOnWord::Cookie), None)
-            | (Err(_), _) => Err(unknown_key_part(text, &["client", "header:NAME", "cookie:NAME"])),
+            (Ok(HashOnWord::Path), None) => Ok(HashOn::Path),
+            (Ok(HashOnWord::Parameter), Some("")) => {
+                Err(Wrong::new("a parameter's name is missing").help("write \"query:NAME\""))
+            }
+            (Ok(HashOnWord::Parameter), Some(name)) => Ok(HashOn::Parameter(name.to_owned())),
+            (Ok(HashOnWord::Client | HashOnWord::Path), Some(_))
+            | (Ok(HashOnWord::Field | HashOnWord::Cookie | HashOnWord::Parameter), None)
+            | (Err(_), _) => {
+                let known = ["client", "header:NAME", "cookie:NAME", "path", "query:NAME"];
+                Err(unknown_key_part(text, &known))
+            }
         }
     });
     let load_factor = table.number("load_factor").value;

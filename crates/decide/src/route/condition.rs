@@ -2,8 +2,8 @@
 
 use model::{Condition, ConditionOn, Test};
 
-use super::query::values;
 use super::{RequestView, Subject};
+use crate::query::values;
 
 /// Returns whether a condition holds. One that tests several values (of fields, parameters, cookies or
 /// names in a certificate) holds if one of them passes; a negated one holds if none does. One that

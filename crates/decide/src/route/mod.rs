@@ -21,7 +21,6 @@
 
 mod condition;
 mod index;
-mod query;
 mod rules;
 mod trie;
 

@@ -9,8 +9,8 @@ use model::{Condition, FieldMatch, ListenerId, RouteMatch};
 
 use super::condition::holds;
 use super::index::{Hasher, Index, count_probe};
-use super::query::first_value;
 use super::{RequestView, Subject};
+use crate::query::first_value;
 
 /// Rules of equal host and path, in order of precedence.
 #[derive(Debug, Default)]

@@ -68,6 +68,8 @@ fn balance(service: &Service) -> String {
             HashOn::Client => "hash of client".to_owned(),
             HashOn::Field(name) => format!("hash of {name}"),
             HashOn::Cookie(name) => format!("hash of cookie {name}"),
+            HashOn::Path => "hash of path".to_owned(),
+            HashOn::Parameter(name) => format!("hash of parameter {name}"),
         },
     }
 }

@@ -142,7 +142,7 @@ static HASH: TableSpec = TableSpec {
             "on",
             Kind::Text(form("part of a request")),
             Absent::Text("client"),
-            "`\"client\"`, the client's address; `\"header:X-User\"`, a field's value; `\"cookie:session\"`, a cookie's value. A request without it goes to a random server.",
+            "`\"client\"`, the client's address; `\"header:X-User\"`, a field's value; `\"cookie:session\"`, a cookie's value; `\"path\"`, the path as the client sent it (no query; two ways to percent-encode a path are the same); `\"query:id\"`, the value of a query parameter, the first if it is repeated. A request without it goes to a random server.",
         ),
         key(
             "load_factor",

@@ -1,11 +1,11 @@
-//! Query parameters as rules match them.
+//! Query parameters as rules match them and `hash` reads them.
 //!
 //! A query is parsed as forms encode it (WHATWG URL, application/x-www-form-urlencoded): pairs
 //! separated by `&`, name and value by the first `=`, `+` for a space, `%XX` for a byte. Nothing is
 //! copied.
 
 /// Returns the value of the first parameter called `name`, decoded; empty if it has no `=`.
-pub(super) fn first_value<'q>(query: &'q str, name: &str) -> Option<Decoded<'q>> {
+pub(crate) fn first_value<'q>(query: &'q str, name: &str) -> Option<Decoded<'q>> {
     values(query, name).next()
 }
 
@@ -19,7 +19,7 @@ pub(super) fn values<'q>(query: &'q str, name: &str) -> impl Iterator<Item = Dec
 
 /// The decoded bytes of a name or value. A `%` without two hexadecimal digits stands for itself.
 #[derive(Clone, Debug)]
-pub(super) struct Decoded<'q>(&'q [u8]);
+pub(crate) struct Decoded<'q>(&'q [u8]);
 
 impl<'q> Decoded<'q> {
     fn of(encoded: &'q str) -> Decoded<'q> {

@@ -116,8 +116,8 @@ fn a_nonce_that_is_always_refused_ends_the_attempt() {
     running.handle.stop();
 }
 
-/// An authority validates whenever it likes from the moment at which it was told that the challenge is
-/// ready: an answer that is missing then, even between two attempts, ends the order.
+/// An authority that was told that the challenge is ready may validate at any time: an answer that is
+/// missing then, even between two attempts, ends the order.
 #[test]
 fn a_challenge_is_answered_until_its_order_ends_whatever_fails_in_between() {
     const PROBLEM: &str = "Replay-Nonce: n2\r\nContent-Type: application/problem+json\r\n";

@@ -43,7 +43,14 @@ pub struct Challenges {
 /// no lock.
 struct Table<V> {
     count: AtomicUsize,
-    answers: Mutex<HashMap<String, V>>,
+    answers: Mutex<Answers<V>>,
+}
+
+struct Answers<V> {
+    /// Each with its number.
+    by_key: HashMap<String, (u64, V)>,
+    /// The number of the next answer.
+    next: u64,
 }
 
 /// A pending challenge. Dropping it ends the answers.
@@ -76,9 +83,9 @@ impl Challenges {
         if token.is_empty() || !token.bytes().all(is_token) {
             return Err(Mistake::new(Part::Chain, "the authority's token is not base64url"));
         }
-        self.http.add(token.to_owned(), key_authorization.into())?;
+        let number = self.http.add(token.to_owned(), key_authorization.into())?;
         let (challenges, token) = (Arc::clone(self), token.to_owned());
-        Ok(Pending { end: Some(Box::new(move || challenges.http.remove(&token))) })
+        Ok(Pending { end: Some(Box::new(move || challenges.http.remove(&token, number))) })
     }
 
     /// Answers the TLS-ALPN-01 challenge for `name`, a DNS name or an IP address, from now on.
@@ -88,9 +95,9 @@ impl Challenges {
     /// No certificate can be built for the name, or too many challenges are pending.
     pub fn answer_tls(self: &Arc<Self>, name: &str, digest: &[u8]) -> Result<Pending, Mistake> {
         let key = server_name(name);
-        self.tls.add(key.clone(), Arc::new(certificate(name, digest)?))?;
+        let number = self.tls.add(key.clone(), Arc::new(certificate(name, digest)?))?;
         let tls = Arc::clone(&self.tls);
-        Ok(Pending { end: Some(Box::new(move || tls.remove(&key))) })
+        Ok(Pending { end: Some(Box::new(move || tls.remove(&key, number))) })
     }
 
     /// Returns whether a TLS-ALPN-01 challenge is pending: one atomic load. Only then need a
@@ -179,34 +186,44 @@ impl<V: Clone> Table<V> {
     }
 
     fn get(&self, key: &str) -> Option<V> {
-        if self.is_empty() { None } else { self.lock().get(key).cloned() }
+        if self.is_empty() {
+            return None;
+        }
+        self.lock().by_key.get(key).map(|(_, answer)| answer.clone())
     }
 
-    /// Replaces an earlier answer.
-    fn add(&self, key: String, answer: V) -> Result<(), Mistake> {
+    /// Adds an answer, in place of an earlier one, and returns its number.
+    fn add(&self, key: String, answer: V) -> Result<u64, Mistake> {
         let mut answers = self.lock();
-        if answers.len() >= CHALLENGES_PENDING_MAX && !answers.contains_key(&key) {
+        let Answers { by_key, next } = &mut *answers;
+        if by_key.len() >= CHALLENGES_PENDING_MAX && !by_key.contains_key(&key) {
             return Err(Mistake::new(Part::Chain, "too many ACME challenges are pending"));
         }
-        answers.insert(key, answer);
-        self.count.store(answers.len(), Ordering::Relaxed);
-        Ok(())
+        let number = *next;
+        *next += 1;
+        by_key.insert(key, (number, answer));
+        self.count.store(by_key.len(), Ordering::Relaxed);
+        Ok(number)
     }
 
-    fn remove(&self, key: &str) {
-        let mut answers = self.lock();
-        answers.remove(key);
-        self.count.store(answers.len(), Ordering::Relaxed);
+    /// Removes an answer, unless another has taken its place.
+    fn remove(&self, key: &str, number: u64) {
+        let by_key = &mut self.lock().by_key;
+        if by_key.get(key).is_some_and(|(of, _)| *of == number) {
+            by_key.remove(key);
+        }
+        self.count.store(by_key.len(), Ordering::Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, V>> {
+    fn lock(&self) -> MutexGuard<'_, Answers<V>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<V> Default for Table<V> {
     fn default() -> Table<V> {
-        Table { count: AtomicUsize::new(0), answers: Mutex::default() }
+        let answers = Mutex::new(Answers { by_key: HashMap::new(), next: 0 });
+        Table { count: AtomicUsize::new(0), answers }
     }
 }
 

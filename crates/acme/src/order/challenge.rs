@@ -17,9 +17,9 @@ use super::Job;
 /// Maximum number of names whose failures are described.
 const NAMES_TOLD_MAX: usize = 8;
 
-/// The answers to an order's challenges, by token. They outlive the attempts of an order: once it has
-/// been told to, an authority validates whenever it likes, also after an attempt has failed, and a
-/// challenge that is not answered then ends the order.
+/// The answers to an order's challenges, by token. They outlive the attempts of an order: an authority
+/// that was told that a challenge is ready may validate at any time, also after an attempt has failed,
+/// and a challenge that is not answered then ends the order.
 #[derive(Default)]
 pub(crate) struct Answers(HashMap<String, Pending>);
 
@@ -63,10 +63,9 @@ pub(super) async fn begin(
         let Some(mut challenge) = authorization.challenge(kind.clone()) else {
             return Err(not_offered(job.settings.challenge, &name, &offered));
         };
-        if !answers.0.contains_key(&challenge.token) {
-            let pending = answer(job, &name, &challenge)?;
-            answers.0.insert(challenge.token.clone(), pending);
-        }
+        // Again, since the order of another certificate may have answered for the name in between.
+        let pending = answer(job, &name, &challenge)?;
+        answers.0.insert(challenge.token.clone(), pending);
         // After a restart the authority may be validating already.
         if challenge.status == ChallengeStatus::Pending {
             let told = challenge.set_ready().await;

@@ -15,13 +15,12 @@
 //! digest of the URL, so certificates of a staging authority are never taken for those of another.
 
 mod file;
+mod folder;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::fs::{DirBuilder, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,6 +35,8 @@ pub(crate) use file::Lock;
 
 /// Maximum size of a file that is read: a key and a chain of 16 certificates take 40 kB.
 const FILE_MAX_BYTES: u64 = 256 * 1024;
+/// The file that is locked.
+const LOCK: &str = "lock";
 /// The part of a host's or certificate's name that stands in a file's name.
 const NAME_MAX_BYTES: usize = 80;
 
@@ -98,7 +99,7 @@ impl State {
     /// It cannot be created or used.
     pub fn open(settings: &Acme, owner: Option<(u32, u32)>) -> Result<State, StateError> {
         let state = State { folder: folder(settings) };
-        state.prepare(owner).map_err(|error| {
+        folder::prepare(&state.folder, LOCK, owner).map_err(|error| {
             let shown = state.folder.display();
             StateError(format!(
                 "cannot use the ACME state directory {shown}: {error}; Weir's user must be able to \
@@ -106,36 +107,6 @@ impl State {
             ))
         })?;
         Ok(state)
-    }
-
-    fn prepare(&self, owner: Option<(u32, u32)>) -> io::Result<()> {
-        let own = |path: &Path| match owner {
-            // Only what was created here: a path of another user's could lead elsewhere.
-            Some((user, group)) => fchown(std::fs::File::open(path)?, Some(user), Some(group)),
-            None => Ok(()),
-        };
-        // With every folder on the way, which must be passable for the owner, too.
-        let missing: Vec<_> =
-            self.folder.ancestors().take_while(|folder| !folder.is_dir()).collect();
-        for folder in missing.into_iter().rev() {
-            match DirBuilder::new().mode(0o700).create(folder) {
-                Ok(()) => own(folder)?,
-                // Another process has just created it.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if std::fs::metadata(&self.folder)?.permissions().mode() & 0o077 != 0 {
-            std::fs::set_permissions(&self.folder, PermissionsExt::from_mode(0o700))?;
-        }
-        let lock = self.lock_path();
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&lock) {
-            Ok(_) => own(&lock),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                std::fs::File::open(&lock).map(drop)
-            }
-            Err(error) => Err(error),
-        }
     }
 
     /// Returns the stored certificate for `names`, as [`stored`] does.
@@ -218,7 +189,7 @@ impl State {
     }
 
     fn lock_path(&self) -> PathBuf {
-        self.folder.join("lock")
+        self.folder.join(LOCK)
     }
 
     fn account_path(&self) -> PathBuf {

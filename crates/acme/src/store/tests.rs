@@ -1,6 +1,6 @@
 //! Tests of the state directory, with files that are whole, damaged or someone else's.
 
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use model::{AcmeChallenge, AcmeRenewal};
 
@@ -146,6 +146,31 @@ fn what_a_crash_leaves_is_replaced_and_a_link_is_not_followed() {
     assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "precious");
     assert!(state.certificate(&own).unwrap().is_some());
     assert!(!path.with_added_extension("new").exists());
+}
+
+#[test]
+fn links_where_others_can_write_are_not_followed_for_a_user() {
+    let folder = Folder::new("links");
+    let settings = folder.settings("https://acme.example.com/dir");
+    let user = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let (mode, open) = (|path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777, 0o755);
+    let target = folder.0.join("target");
+    for directory in [&settings.state, &target] {
+        std::fs::create_dir_all(directory).unwrap();
+    }
+    std::fs::set_permissions(&target, PermissionsExt::from_mode(open)).unwrap();
+    std::fs::set_permissions(&settings.state, PermissionsExt::from_mode(0o777)).unwrap();
+    symlink(&target, super::folder(&settings)).unwrap();
+    let refused = State::open(&settings, Some(user)).unwrap_err().to_string();
+    assert!(refused.contains("is a link"), "{refused}");
+    assert_eq!((mode(&target), target.join("lock").exists()), (open, false));
+    // For itself, a process follows what it is told to.
+    State::open(&settings, None).unwrap();
+    assert_eq!((mode(&target), target.join("lock").exists()), (0o700, true));
+    // A lock that is a link is never opened.
+    std::fs::remove_file(target.join("lock")).unwrap();
+    symlink("/etc/passwd", target.join("lock")).unwrap();
+    assert!(State::open(&settings, None).is_err());
 }
 
 #[test]

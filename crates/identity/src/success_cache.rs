@@ -32,7 +32,7 @@ const WAYS: usize = 8;
 ///
 /// Failures are not remembered: attackers cannot fill the table, and a user whose password was just
 /// set is not turned away. An entry ends `ttl` after the verification, however often it is used. In
-/// its last quarter, one use is told that it ends soon ([`Lookup::EndsSoon`]), so that the password
+/// its last quarter, one lookup returns [`Lookup::EndsSoon`], so that the password
 /// of a busy user can be verified again before.
 ///
 /// Share one cache between all threads (`Arc`). A lookup locks one of 16 shards while it compares

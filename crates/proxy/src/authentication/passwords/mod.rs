@@ -4,9 +4,9 @@
 //! Requests with the same credentials share one verification: all that arrive before it ends get its
 //! verdict. A success is remembered for a minute; if it is used in the last quarter of it, the
 //! password is verified again before it is forgotten, so that a busy user does not wait once a
-//! minute.
+//! minute. Such renewals have a queue of their own, so that guesses shut out no user who is at work.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -15,7 +15,7 @@ use identity::{Credentials, Lookup, SuccessCache, Ticket, Users, Verdict};
 use model::Moment;
 use tokio::sync::oneshot;
 
-use super::queue::{Full, Place, Queue};
+use super::queue::{Full, JOBS_MAX, Place, Queue};
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -57,13 +57,17 @@ struct Pool {
     successes: SuccessCache,
     verify: Verify,
     state: Mutex<State>,
-    /// A job was added, or the threads shall end.
+    /// A job was added, or the threads are to end.
     changed: Condvar,
 }
 
 struct State {
     queue: Queue<Job>,
-    /// Every verification that waits in the queue or runs.
+    /// Passwords that were right a minute ago; at most [`JOBS_MAX`].
+    renewals: VecDeque<Job>,
+    /// The next job is one of `renewals`, if there is one.
+    is_turn_of_renewals: bool,
+    /// Every verification that waits or runs.
     pending: HashMap<Ticket, Pending>,
     is_closed: bool,
 }
@@ -95,8 +99,13 @@ impl Passwords {
     }
 
     fn with(successes: SuccessCache, threads: usize, verify: Verify) -> Passwords {
-        let queue = Queue::new();
-        let state = State { queue, pending: HashMap::new(), is_closed: false };
+        let state = State {
+            queue: Queue::new(),
+            renewals: VecDeque::new(),
+            is_turn_of_renewals: true,
+            pending: HashMap::new(),
+            is_closed: false,
+        };
         let (state, changed) = (Mutex::new(state), Condvar::new());
         let pool = Arc::new(Pool { successes, verify, state, changed });
         Passwords { pool, started: OnceLock::new(), threads }
@@ -123,7 +132,9 @@ impl Passwords {
         let job = Job { ticket, users: Arc::clone(users), credentials };
         if renews {
             // Without a place, the password is verified when its success has ended.
-            let _ = self.start().and_then(|()| self.pool.renew(place, job));
+            if self.start().is_ok() {
+                self.pool.renew(job);
+            }
             return Ok(Checked::Known);
         }
         self.start()?;
@@ -179,13 +190,16 @@ impl Pool {
         Ok(receiver)
     }
 
-    /// Verifies known credentials again.
-    fn renew(&self, place: Place, job: Job) -> Result<(), Refused> {
-        let state = self.lock();
-        if state.pending.contains_key(&job.ticket) {
-            return Ok(());
+    /// Verifies known credentials again, if that is not under way and not too many wait.
+    fn renew(&self, job: Job) {
+        let mut state = self.lock();
+        if state.renewals.len() >= JOBS_MAX || state.pending.contains_key(&job.ticket) {
+            return;
         }
-        self.add(state, place, job, Pending { waiters: Vec::new(), renews: true })
+        state.pending.insert(job.ticket, Pending { waiters: Vec::new(), renews: true });
+        state.renewals.push_back(job);
+        drop(state);
+        self.changed.notify_one();
     }
 
     fn add(
@@ -215,7 +229,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Verifies passwords until the threads shall end.
+    /// Verifies passwords until the threads are to end.
     fn work(&self) {
         while let Some((job, renews)) = self.next() {
             let Job { ticket, users, credentials } = job;
@@ -248,14 +262,14 @@ impl Pool {
     }
 
     /// Waits for the next job that is still wanted, and whether it renews a success. `None`: the
-    /// threads shall end.
+    /// threads are to end.
     fn next(&self) -> Option<(Job, bool)> {
         let mut state = self.lock();
         loop {
             if state.is_closed {
                 return None;
             }
-            match state.queue.take() {
+            match state.take() {
                 Some(job) => match state.pending.get(&job.ticket) {
                     Some(pending) if pending.is_wanted() => return Some((job, pending.renews)),
                     _ => drop(state.pending.remove(&job.ticket)),
@@ -269,6 +283,18 @@ impl Pool {
 }
 
 impl State {
+    /// Takes the next job: one from the queue and one renewal in turn.
+    fn take(&mut self) -> Option<Job> {
+        let State { queue, renewals, is_turn_of_renewals, .. } = self;
+        let job = if *is_turn_of_renewals {
+            renewals.pop_front().or_else(|| queue.take())
+        } else {
+            queue.take().or_else(|| renewals.pop_front())
+        };
+        *is_turn_of_renewals = !*is_turn_of_renewals;
+        job
+    }
+
     /// Removes waiting jobs whose clients have all gone.
     fn forget_unwanted(&mut self) {
         let pending = &mut self.pending;

@@ -266,3 +266,41 @@ fn a_success_in_use_is_renewed_once_before_it_ends() {
     assert_eq!(late.blocking_recv().unwrap(), Ok(Verdict::Accepted));
     assert_eq!((FIRST.count(), SECOND.count()), (1, 1));
 }
+
+#[test]
+fn guesses_that_fill_the_queue_do_not_keep_a_success_from_being_renewed() {
+    static RUNNING: Gate = Gate::closed();
+    static ORDER: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let passwords = passwords(1, |users, credentials| {
+        if credentials.password() == b"running" {
+            RUNNING.pass();
+        }
+        ORDER.lock().unwrap().push(credentials.user().to_owned());
+        quick(users, credentials)
+    });
+    let users = users();
+    let ask = |user: &str, password: &str, client, now| {
+        passwords.check(&users, credentials(user, password), from(client), now)
+    };
+    let verified = os::clock::now();
+    let verdict = waiting(ask("ann", "secret", 0, verified)).blocking_recv().unwrap();
+    assert_eq!(verdict, Ok(Verdict::Accepted));
+    let running = waiting(ask("held", "running", 0, verified));
+    RUNNING.wait_for(1);
+    // As many clients as there are places, so that none of them gives way.
+    let guess = |n: u64| waiting(ask("held", &format!("guess {n}"), n, verified));
+    let guesses: Vec<_> = (1..=JOBS_MAX as u64).map(guess).collect();
+    assert!(ask("held", "one more", 100, verified).is_err());
+    assert!(matches!(
+        ask("ann", "secret", 0, verified + Duration::from_secs(50)),
+        Ok(Checked::Known)
+    ));
+    RUNNING.open();
+    for waiting in guesses {
+        assert_eq!(waiting.blocking_recv().unwrap(), Ok(Verdict::WrongPassword));
+    }
+    drop(running);
+    let order = ORDER.lock().unwrap();
+    let renewed = order.iter().skip(2).position(|user| user == "ann");
+    assert!(renewed.is_some_and(|after| after <= 1), "{order:?}");
+}

@@ -109,9 +109,9 @@ impl<J> Queue<J> {
 
     /// Returns the position of the job that gives way to a new one.
     ///
-    /// Only who has at least two more jobs than the newcomer gives way, so that two of them cannot
-    /// displace each other in turn, and the only job of a client never makes room for another client
-    /// of its authentication.
+    /// A client or an authentication gives way only if it has at least two more jobs than the newcomer,
+    /// so that two of them cannot displace each other in turn, and the only job of a client never makes
+    /// room for another client of its authentication.
     fn displaced_by(&self, newcomer: Place) -> Option<usize> {
         let of_client = self.count_of_client(newcomer.client);
         let of_authentication = self.count(|of| of.authentication == newcomer.authentication);

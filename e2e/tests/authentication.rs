@@ -91,9 +91,9 @@ fn text(path: &Path) -> String {
 /// What the echo of a request has under this name.
 fn echoed(answer: &http::Response, name: &str) -> Vec<String> {
     let fields = answer.json()["fields"].as_array().unwrap().clone();
-    let named = fields
-        .iter()
-        .filter(|field| field[0].as_str().unwrap().replace('_', "-").eq_ignore_ascii_case(name));
+    let named = fields.iter().filter(|field| {
+        field[0].as_str().unwrap().replace(['_', '.'], "-").eq_ignore_ascii_case(name)
+    });
     named.map(|field| field[1].as_str().unwrap().to_owned()).collect()
 }
 
@@ -153,8 +153,8 @@ fn passwords_are_verified_and_the_user_is_passed_on() {
     assert_eq!(bodies.len(), 1, "a refusal tells nothing about users: {bodies:?}");
 
     // No client can write the field, on any route, in any spelling.
-    let forged = ["x-user: root", "X_User: root"];
-    let seen = ask("/staff", &[&*ann, forged[0], forged[1]]);
+    let forged = ["x-user: root", "X_User: root", "X.User: root"];
+    let seen = ask("/staff", &[&*ann, forged[0], forged[1], forged[2]]);
     assert_eq!((seen.status, echoed(&seen, "X-User")), (200, vec!["ann".to_owned()]));
     assert_eq!(echoed(&seen, "Authorization").len(), 1);
     let seen = ask("/public", &forged);

@@ -34,8 +34,8 @@ pub struct Certificate {
     /// A stapled OCSP response, DER.
     pub ocsp: Option<Material>,
     /// The names for which it is obtained and renewed by ACME; `None`: it comes from files. In a
-    /// configuration that was only read, chain and key of such a certificate are empty; whoever
-    /// serves it fills them in ([`crate::Snapshot::fill_acme`]).
+    /// configuration that was only read, chain and key of such a certificate are empty; they are
+    /// filled in before it is served ([`crate::Snapshot::fill_acme`]).
     pub acme: Option<Arc<AcmeCertificate>>,
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use model::Snapshot;
-use wire::http1::{RequestHead, is_same_field};
+use wire::http1::RequestHead;
 
 /// The names of all fields by which Weir tells servers who sent a request. `None`: there are none.
 #[derive(Clone, Default)]
@@ -20,8 +20,7 @@ impl IdentityNames {
         IdentityNames((!names.is_empty()).then(|| names.into()))
     }
 
-    /// Removes the fields of these names from a request, before anything looks at it: whatever a client
-    /// says of itself decides nothing and reaches no server.
+    /// Removes the fields of these names from a request, before anything looks at it.
     #[inline]
     pub(crate) fn remove_from(&self, request: &mut RequestHead) {
         if let Some(names) = &self.0 {
@@ -44,9 +43,13 @@ impl IdentityNames {
     }
 }
 
-/// Returns whether a field has one of these names, also to a server that reads `_` as `-`.
+/// Returns whether a field has one of these names, also to a server that reads some character as `-`.
+/// Gateways to CGI and its successors write `HTTP_X_USER`, and some of them for `X.User`, too.
 fn is_among(names: &[Box<str>], name: &[u8]) -> bool {
-    names.iter().any(|one| is_same_field(one.as_bytes(), name))
+    let same = |(a, b): (u8, &u8)| {
+        a.eq_ignore_ascii_case(b) || !a.is_ascii_alphanumeric() && !b.is_ascii_alphanumeric()
+    };
+    names.iter().any(|one| one.len() == name.len() && one.bytes().zip(name).all(same))
 }
 
 #[cfg(test)]
@@ -56,7 +59,7 @@ mod tests {
     #[test]
     fn trailers_of_these_names_are_left_out_however_they_are_written() {
         let names = IdentityNames(Some(["x-user".into(), "x-groups".into()].into()));
-        let trailers = b"X-User: root\r\nGrpc-Status: 0\r\nx_groups: a\r\nX-User-Agent: x\r\n";
+        let trailers = b"X-User: root\r\nGrpc-Status: 0\r\nx_groups: a\r\nX.User: a\r\nX!GROUPS: a\r\nX-User-Agent: x\r\n";
         assert_eq!(*names.without(trailers), *b"Grpc-Status: 0\r\nX-User-Agent: x\r\n");
         assert_eq!(*names.without(b""), *b"");
         assert_eq!(*IdentityNames::default().without(trailers), *trailers);

@@ -22,7 +22,7 @@ pub(super) fn check(document: &Document, problems: &Problems) {
         ),
         (None, Some(_)) if document.acme_meant => {}
         (None, Some(span)) => problems.report_absence(
-            Diagnostic::error("a certificate by ACME, but no [acme]", span, "obtained from whom?").help(
+            Diagnostic::error("a certificate by ACME, but no [acme]", span, "no authority is named").help(
                 "write [acme] and below it terms_agreed = true, if you agree to the terms of Let's Encrypt",
             ),
         ),

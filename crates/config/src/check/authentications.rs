@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use model::{ConditionOn, IdentityField, RateKey};
+use model::{AddressField, ConditionOn, IdentityField, RateKey};
 
 use crate::diagnostic::{Diagnostic, Problems};
 use crate::names::Names;
@@ -24,6 +24,9 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
             );
         }
         any_audience(authentication, problems);
+    }
+    for listener in &document.listeners {
+        finds_clients_by_identity(listener, document, problems);
     }
     let mut exposed = HashSet::new();
     for route in &document.routes {
@@ -112,6 +115,24 @@ fn decides_by_identity(route: &RawRoute, document: &Document, problems: &Problem
             )
             .help(format!(
                 "authentication \"{by}\" writes {name} later; limit by \"client\" or another field"
+            )),
+        );
+    }
+}
+
+/// Reports a listener that would read the client's address from a field that is removed before.
+fn finds_clients_by_identity(listener: &RawListener, document: &Document, problems: &Problems) {
+    if let AddressField::Single(field) = &listener.client_address.field
+        && let Some(by) = written_by(document, field)
+    {
+        problems.report(
+            Diagnostic::error(
+                format!("no request has {field} when its client's address is read"),
+                listener.span.clone(),
+                "`client_address` of this listener names it",
+            )
+            .help(format!(
+                "authentication \"{by}\" writes {field}, and Weir removes it from what it receives"
             )),
         );
     }

@@ -74,12 +74,13 @@ pub(super) fn names(table: &mut Table<'_>) -> Option<At<Vec<String>>> {
     let mut seen = std::collections::HashSet::new();
     names.retain(|name| seen.insert(name.value.clone()));
     if names.len() < given {
-        let warning = Diagnostic::warning("a name stands twice", span.clone(), "once is enough");
+        let warning =
+            Diagnostic::warning("one name is given twice", span.clone(), "once is enough");
         table.problems.report(warning.help("leave the second one out"));
     }
     let is_empty = |value: &DeValue<'_>| matches!(value, DeValue::Array(all) if all.is_empty());
     if table.peek("acme").is_some_and(is_empty) {
-        let error = Diagnostic::error("a certificate for no name", span.clone(), "empty");
+        let error = Diagnostic::error("a certificate needs a name", span.clone(), "empty");
         table.problems.report_absence(error.help("write acme = [\"www.example.com\"]"));
     }
     if names.len() > NAMES_MAX {
@@ -92,10 +93,10 @@ pub(super) fn names(table: &mut Table<'_>) -> Option<At<Vec<String>>> {
     }
     for key in ["chain", "key", "ocsp"] {
         if let Some(file) = table.key_span(key) {
-            let title = format!("a certificate comes by ACME or from files: `acme` and `{key}`");
+            let title = format!("`acme` and `{key}` exclude each other");
             table.problems.report(
                 Diagnostic::error(title, file, "not used")
-                    .other(span.clone(), "obtained with its key")
+                    .other(span.clone(), "obtained by ACME, with its key")
                     .help(format!("leave `{key}` out, or `acme`")),
             );
         }

@@ -57,19 +57,23 @@ pub(crate) fn changeable_field_name(text: &str) -> Result<String, Wrong> {
     Ok(name)
 }
 
-/// Returns whether two names, in lower case, are one name to a server that reads `_` as `-`.
+/// Returns whether two names, in any case, are one name to a server that reads some character, most
+/// often `_`, as `-`.
 pub(crate) fn is_same_field(one: &str, other: &str) -> bool {
-    let hyphened = |name: &str| name.bytes().map(|b| if b == b'_' { b'-' } else { b }).collect();
-    let (one, other): (Vec<u8>, Vec<u8>) = (hyphened(one), hyphened(other));
-    one == other
+    one.len() == other.len() && hyphened(one) == hyphened(other)
+}
+
+fn hyphened(name: &str) -> String {
+    name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-")
 }
 
 /// Returns whether a field, by its name in lower case, already tells servers something about the
 /// request's origin, or has a meaning between client and server.
 pub(crate) fn is_reserved(name: &str) -> bool {
-    const RESERVED: [&str; 28] = [
+    const RESERVED: [&str; 35] = [
         "authorization",
         "cache-control",
+        "cf-connecting-ip",
         "client-cert",
         "client-cert-chain",
         "cookie",
@@ -86,19 +90,25 @@ pub(crate) fn is_reserved(name: &str) -> bool {
         "priority",
         "range",
         "referer",
+        "server",
+        "set-cookie",
         "traceparent",
         "tracestate",
+        "true-client-ip",
         "upgrade-insecure-requests",
         "user-agent",
         "via",
+        "x-client-ip",
         "x-client-subject",
         "x-http-method-override",
+        "x-original-url",
         "x-real-ip",
         "x-request-id",
         "x-requested-with",
+        "x-rewrite-url",
     ];
     /// Of negotiation, representations, conditional requests, CORS, user agents, gRPC, and Weir.
-    const PREFIXES: [&str; 9] = [
+    const PREFIXES: [&str; 10] = [
         "accept",
         "access-control-",
         "content-",
@@ -107,9 +117,10 @@ pub(crate) fn is_reserved(name: &str) -> bool {
         "proxy-",
         "sec-",
         "weir-",
+        "x-accel-",
         "x-forwarded",
     ];
-    let name = name.replace('_', "-");
+    let name = hyphened(name);
     RESERVED.contains(&&*name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 

@@ -36,7 +36,8 @@ pub(super) fn text(acme: &Acme) -> String {
         };
         let _ = writeln!(out, "  {}{more}: {valid}{next}", shown.join(", "));
         if let Some(AcmeFailure { what, refused, count }) = failure {
-            let _ = writeln!(out, "    failed {count} times, last: {what}");
+            let times = if *count == 1 { "once" } else { &format!("{count} times, last") };
+            let _ = writeln!(out, "    failed {times}: {what}");
             for refusal in refused {
                 let _ = writeln!(out, "    {}: {}", refusal.name, refusal.why);
             }

@@ -52,7 +52,7 @@ struct Entry {
     digest: [u8; 32],
     /// [`Moment::ZERO`] in a free entry.
     ends_at: Moment,
-    /// From when on a use is told that the entry ends soon; `ends_at` after one has been told.
+    /// From then on one lookup returns [`Lookup::EndsSoon`]; `ends_at` after it has.
     renew_at: Moment,
 }
 
@@ -217,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn one_use_is_told_that_a_success_ends_soon() {
+    fn one_lookup_returns_that_a_success_ends_soon() {
         let cache = SuccessCache::new([7; 32], 100, TTL);
         let ticket = cache.ticket(&users(&[OLD]), &credentials("anna", "secret"));
         assert_eq!(cache.consult(&ticket, at(0)), Lookup::Unknown);
         cache.insert(&ticket, at(10));
         assert_eq!(cache.consult(&ticket, at(54)), Lookup::Known);
         assert_eq!(cache.consult(&ticket, at(55)), Lookup::EndsSoon);
-        // Whether it is verified again or not: it is told once, and the end stays the same.
+        // Only once, and the end stays the same if the password is not verified again.
         assert_eq!(cache.consult(&ticket, at(55)), Lookup::Known);
         assert_eq!(cache.consult(&ticket, at(69)), Lookup::Known);
         assert_eq!(cache.consult(&ticket, at(70)), Lookup::Unknown);

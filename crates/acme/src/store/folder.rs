@@ -4,34 +4,30 @@
 //! the user can change: each component is opened in its parent, and links are followed only in
 //! directories that root alone can write to.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::os::unix::fs::fchown;
 use std::path::{Component, Path};
 
 use rustix::fs::{CWD, Mode, OFlags, fchmod, fstat, mkdirat, openat};
 use rustix::io::Errno;
 
-/// Creates the directory at `path`, an absolute path, with its parents and with the empty file `lock`
-/// in it, as far as they are missing; nobody else may read what is created. `owner`: the user and group
-/// IDs to whom it is given, if this process is root and will become that user.
+/// Creates the directory at `path`, which is absolute, its parents, and the empty file `lock` in it,
+/// unless they exist. Only their owner can read them. `owner`: the user and group IDs to which they are
+/// given, if this process is root and will switch to that user.
 pub(super) fn prepare(path: &Path, lock: &str, owner: Option<(u32, u32)>) -> io::Result<()> {
-    let names: Vec<OsString> = path
-        .components()
-        .filter_map(|part| match part {
-            Component::Normal(name) => Some(name.to_owned()),
-            Component::ParentDir => Some(OsString::from("..")),
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-        })
-        .collect();
     let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut folder = openat(CWD, "/", directory, Mode::empty())?;
-    for name in names {
-        folder = open_or_create(&folder, &name, owner)?;
+    for part in path.components() {
+        let name = match part {
+            Component::Normal(name) => name,
+            Component::ParentDir => OsStr::new(".."),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => continue,
+        };
+        folder = open_or_create(&folder, name, owner)?;
     }
-    // Opened again, since a path descriptor cannot be changed by.
+    // Opened again, since no mode can be set through a descriptor of a path.
     let folder = openat(&folder, ".", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     if fstat(&folder)?.st_mode & 0o077 != 0 {
         fchmod(&folder, Mode::RWXU)?;
@@ -81,8 +77,8 @@ fn open_or_create(
 
 /// Returns whether root alone can write to a directory.
 fn is_roots(folder: &OwnedFd) -> io::Result<bool> {
-    let metadata = File::from(folder.try_clone()?).metadata()?;
-    Ok(metadata.uid() == 0 && metadata.mode() & 0o022 == 0)
+    let found = fstat(folder)?;
+    Ok(found.st_uid == 0 && found.st_mode & 0o022 == 0)
 }
 
 fn give(created: &OwnedFd, owner: Option<(u32, u32)>) -> io::Result<()> {

@@ -164,7 +164,7 @@ fn links_where_others_can_write_are_not_followed_for_a_user() {
     let refused = State::open(&settings, Some(user)).unwrap_err().to_string();
     assert!(refused.contains("is a link"), "{refused}");
     assert_eq!((mode(&target), target.join("lock").exists()), (open, false));
-    // For itself, a process follows what it is told to.
+    // Without a switch of users, a link leads nowhere that the process could not go itself.
     State::open(&settings, None).unwrap();
     assert_eq!((mode(&target), target.join("lock").exists()), (0o700, true));
     // A lock that is a link is never opened.

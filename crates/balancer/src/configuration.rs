@@ -165,6 +165,14 @@ fn route(
             "wait_max_ms": millis(limit.wait_max),
             "by": limit.by.to_string(),
         })),
+        "cors": route.cors().map(|rules| json!({
+            "origins": rules.origins.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "methods": rules.methods,
+            "headers": rules.headers,
+            "expose": rules.expose,
+            "credentials": rules.credentials,
+            "max_age_ms": rules.max_age.map(millis),
+        })),
         "maintenance": maintenance(route.maintenance),
         "error_pages": error_pages(&route.error_pages),
     })

@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use model::{
-    Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Content, ErrorPage,
-    FieldMatch, Forward, HostPattern, Listener, ListenerId, ListenerTls, Material, Metrics,
-    MetricsListener, PathMatch, Protocol, RateLimit, RequestFilter, Respond, ResponseFilter, Route,
-    RouteMatch, Service, Snapshot, Split,
+    Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Content, Cors,
+    ErrorPage, FieldMatch, Forward, HostPattern, Listener, ListenerId, ListenerTls, Material,
+    Metrics, MetricsListener, PathMatch, Protocol, RateLimit, RequestFilter, Respond,
+    ResponseFilter, Route, RouteMatch, Service, Snapshot, Split,
 };
 
 use crate::diagnostic::At;
@@ -182,7 +182,7 @@ fn by_host(
         Some(required) => Some(names.authentication(&required.value)?),
         None => None,
     };
-    let filters = request_filters(raw.rate_limit, authenticate);
+    let filters = request_filters(raw.rate_limit, raw.cors, authenticate);
     let maintenance = raw.maintenance;
     // The last of them is moved: most routes have one host.
     let action = action(raw.action, content, names)?;
@@ -264,12 +264,15 @@ fn completed(raw: RawContent, file: Option<Material>) -> Option<Arc<Content>> {
 /// Returns the filters of a request, in the order in which they run before the route's action.
 fn request_filters(
     rate_limit: Option<RateLimit>,
+    cors: Option<Cors>,
     authenticate: Option<AuthenticationId>,
 ) -> Vec<RequestFilter> {
     let rate_limit = rate_limit.map(RequestFilter::RateLimit);
+    // Before the authentication: browsers send no credentials with a preflight.
+    let cors = cors.map(|rules| RequestFilter::Cors(Arc::new(rules)));
     // After the limit, which keeps a client from occupying the threads that verify passwords.
     let authenticate = authenticate.map(RequestFilter::Authenticate);
-    rate_limit.into_iter().chain(authenticate).collect()
+    rate_limit.into_iter().chain(cors).chain(authenticate).collect()
 }
 
 /// Returns the filters of a response, in order.

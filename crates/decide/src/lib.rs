@@ -14,6 +14,7 @@ pub mod accept;
 pub mod body_rate;
 pub mod client_address;
 pub mod compression;
+pub mod cors;
 pub mod deadline;
 pub mod error_page;
 pub mod explain;

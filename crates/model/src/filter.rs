@@ -3,13 +3,18 @@
 //! Each kind is a variant, and a route lists its filters in the order in which they run
 //! (`config::build` alone decides it). A route without filters has empty lists.
 
-use crate::{AuthenticationId, RateLimit};
+use std::sync::Arc;
+
+use crate::{AuthenticationId, Cors, RateLimit};
 
 /// A filter applied to a request before the route's action. Each may answer the request itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestFilter {
     /// Refuses requests beyond a rate.
     RateLimit(RateLimit),
+    /// Answers the questions of browsers about pages of other origins. The responses to other requests
+    /// get its fields too, also those to requests that another filter refuses.
+    Cors(Arc<Cors>),
     /// Refuses requests that do not prove who sends them.
     Authenticate(AuthenticationId),
 }

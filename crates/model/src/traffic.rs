@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    AuthenticationId, Condition, ErrorPage, ListenerId, Maintenance, RequestFilter, ResponseFilter,
-    ServiceId,
+    AuthenticationId, Condition, Cors, ErrorPage, ListenerId, Maintenance, RequestFilter,
+    ResponseFilter, ServiceId,
 };
 
 /// A route: its conditions and its action.
@@ -34,7 +34,15 @@ impl Route {
     pub fn authentication(&self) -> Option<AuthenticationId> {
         self.filters.iter().find_map(|filter| match filter {
             RequestFilter::Authenticate(id) => Some(*id),
-            RequestFilter::RateLimit(_) => None,
+            RequestFilter::RateLimit(_) | RequestFilter::Cors(_) => None,
+        })
+    }
+
+    /// Returns its rules for pages of other origins, if it has some.
+    pub fn cors(&self) -> Option<&Cors> {
+        self.filters.iter().find_map(|filter| match filter {
+            RequestFilter::Cors(rules) => Some(&**rules),
+            RequestFilter::RateLimit(_) | RequestFilter::Authenticate(_) => None,
         })
     }
 
@@ -42,7 +50,7 @@ impl Route {
     pub fn rate_limit(&self) -> Option<&RateLimit> {
         self.filters.iter().find_map(|filter| match filter {
             RequestFilter::RateLimit(limit) => Some(limit),
-            RequestFilter::Authenticate(_) => None,
+            RequestFilter::Cors(_) | RequestFilter::Authenticate(_) => None,
         })
     }
 }

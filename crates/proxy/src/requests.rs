@@ -152,6 +152,7 @@ async fn refuse(
         close: true,
         grpc: false,
         page,
+        cors: None,
     };
     Rc::make_mut(&mut scratch.request).clear();
     scratch.down.clear();

@@ -5,8 +5,9 @@
 
 use foldhash::HashMap;
 use model::{
-    Action, Compression, Condition, ContentCoding, FieldChanges, FieldMatch, Forward, HostPattern,
-    PathMatch, RateLimit, Redirect, Respond, ResponseFilter, Rewrite, Route, RouteMatch, Snapshot,
+    Action, Compression, Condition, ContentCoding, Cors, FieldChanges, FieldMatch, Forward,
+    HostPattern, PathMatch, RateLimit, Redirect, Respond, ResponseFilter, Rewrite, Route,
+    RouteMatch, Snapshot,
 };
 
 use super::{Changes, Words, or};
@@ -102,6 +103,7 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
         });
         or(shown, "none")
     });
+    words.value("cors", &old.cors(), &new.cors(), |rules| or(rules.map(cors), "off"));
     words.value("maintenance", maintenance, &new.maintenance, |it| super::maintenance(it.as_ref()));
     words.hidden("error_page", error_pages, &new.error_pages);
     words
@@ -203,6 +205,18 @@ fn compression(filters: &[ResponseFilter]) -> String {
         format!("{} of {} from {from}", codings.join(", "), types.join(", "))
     });
     or(shown.reduce(|before, next| format!("{before}; {next}")), "off")
+}
+
+fn cors(rules: &Cors) -> String {
+    let Cors { origins, methods, headers, expose, credentials, max_age } = rules;
+    let origins: Vec<_> = origins.iter().map(ToString::to_string).collect();
+    let mut parts = vec![origins.join(", ")];
+    for (list, what) in [(methods, "methods"), (headers, "headers"), (expose, "exposed")] {
+        parts.extend((!list.is_empty()).then(|| format!("{what} {list}")));
+    }
+    parts.extend(credentials.then(|| "with credentials".to_owned()));
+    parts.extend(max_age.map(|age| format!("remembered for {}", show_duration(age))));
+    parts.join("; ")
 }
 
 /// The empty prefix is displayed as a slash.

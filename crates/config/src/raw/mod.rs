@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    AdminAddress, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Condition, Doctor,
+    AdminAddress, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Condition, Cors, Doctor,
     ErrorSet, FieldChanges, FieldMatch, ForwardFields, HostPattern, Log, Maintenance, Metrics,
     Networks, PathMatch, RateLimit, Redirect, Reload, Rewrite,
 };
@@ -168,6 +168,7 @@ pub(crate) struct RawRoute {
     pub(crate) client_files: Vec<(bool, At<PathBuf>)>,
     pub(crate) action: RawAction,
     pub(crate) rate_limit: Option<RateLimit>,
+    pub(crate) cors: Option<Cors>,
     pub(crate) authenticate: Option<At<Arc<str>>>,
     pub(crate) maintenance: Option<Maintenance>,
     pub(crate) error_pages: Vec<RawErrorPage>,

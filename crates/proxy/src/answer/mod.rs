@@ -14,11 +14,12 @@ use std::io::{Cursor, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use decide::cors;
 use decide::error_page::Chosen;
 use model::{Cause, Content, Fault};
 use wire::http1::{RequestHead, Version};
 
-use crate::head::{Bytes, write_hsts};
+use crate::head::{Bytes, write_cors, write_hsts};
 
 use body::Facts;
 use form::Form;
@@ -58,6 +59,8 @@ pub(crate) struct Occasion<'a> {
     pub(crate) grpc: bool,
     /// The error page to send instead of a body that tells the cause.
     pub(crate) page: Option<Chosen<'a>>,
+    /// What browsers are told about pages of other origins, if the route has rules for them.
+    pub(crate) cors: Option<cors::Verdict<'a>>,
 }
 
 /// What differs between the heads of answers.
@@ -158,6 +161,9 @@ impl Answer {
             if name == "retry-after" && self.retry_after.is_some() {
                 continue;
             }
+            if occasion.cors.is_some() && cors::is_reserved(name.as_bytes()) {
+                continue;
+            }
             let _ = write!(Bytes(out), "{name}: {value}\r\n");
         }
         // A 204 has no Content-Length (RFC 9110 section 8.6).
@@ -215,6 +221,9 @@ impl Answer {
         out.extend_from_slice(b"\r\n");
         if let Some(max_age) = occasion.hsts {
             write_hsts(max_age, out);
+        }
+        if let Some(cors) = &occasion.cors {
+            write_cors(cors, out);
         }
         if self.cause == Cause::HttpMethodNotAllowed {
             // RFC 9110 section 15.5.6 requires it.

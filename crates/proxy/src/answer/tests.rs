@@ -29,6 +29,7 @@ fn occasion(request: Option<&RequestHead>) -> Occasion<'_> {
         close: false,
         grpc: false,
         page: None,
+        cors: None,
     }
 }
 

@@ -1,10 +1,12 @@
 //! Runs a request through its route's filters.
 
 use std::future::poll_fn;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use decide::rate;
-use model::{Cause, Moment, RateLimit, RequestFilter, Route};
+use decide::{cors, rate};
+use model::{Cause, Content, Moment, RateLimit, RequestFilter, Route};
+use wire::http1::RequestHead;
 
 use super::Exchange;
 use crate::answer::Answer;
@@ -17,6 +19,12 @@ impl Exchange<'_> {
         for filter in &route.filters {
             match filter {
                 RequestFilter::RateLimit(limit) => self.take_of_rate(route, limit).await?,
+                RequestFilter::Cors(rules) => {
+                    let request: &RequestHead = &self.scratch.request;
+                    if cors::verdict(rules, request).is_preflight() {
+                        return Err(preflight());
+                    }
+                }
                 RequestFilter::Authenticate(id) => {
                     // Boxed, so that exchanges without it stay small.
                     Box::pin(self.authenticate(*id)).await?;
@@ -48,4 +56,14 @@ impl Exchange<'_> {
             Some(cause) => Err(Answer::of(cause)),
         }
     }
+}
+
+/// Returns the answer to a preflight. Its status is the same if nothing is allowed: browsers read the
+/// fields, which all responses of the route get.
+fn preflight() -> Answer {
+    static EMPTY: LazyLock<Arc<Content>> = LazyLock::new(|| {
+        Arc::new(Content { media_type: None, fields: Vec::new(), body: Arc::default() })
+    });
+    let content = Some(Arc::clone(&EMPTY));
+    Answer { status: 204, detail: "preflight", content, ..Answer::of(Cause::Responded) }
 }

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, LazyLock};
 use std::task::{Poll, ready};
 
-use decide::{Published, error_page};
+use decide::{Published, cors, error_page};
 use model::{Cause, Content, ErrorPage, Listener, Redirect, Respond, Route, ServiceId};
 use wire::http1::{RequestBody, RequestHead};
 
@@ -125,6 +125,7 @@ impl Exchange<'_> {
             close: !keep,
             grpc,
             page,
+            cors: route.and_then(Route::cors).map(|rules| cors::verdict(rules, &*scratch.request)),
         };
         scratch.down.clear();
         answer.write(&occasion, &mut scratch.down);

@@ -3,9 +3,9 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use decide::Slot;
 use decide::retry::leaves_work;
 use decide::reuse::Promise;
+use decide::{Slot, cors};
 use model::Cause;
 use wire::grpc;
 use wire::http1::{ChunkLimits, ChunkedDecoder, Known, ResponseBody, ResponseHead, trailer};
@@ -91,10 +91,12 @@ impl Forwarding<'_, '_> {
         let mut download = Pump::new(source, framing, patience, storage);
         download.filter(filtered.body);
         let changes = &self.forward.response_fields;
+        let cors = self.route.cors().map(|rules| cors::verdict(rules, &*scratch.request));
         let additions = Additions {
             set_cookie: cookie.as_deref(),
             hsts: client.hsts(),
             compression: filtered.compression,
+            cors: cors.as_ref(),
         };
         head::write_response(&scratch.response, form, changes, additions, download.pending());
         Response { slot, server, download, body, form }

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use decide::compression::Effect;
+use decide::cors;
 use model::path::behind_prefix;
 use model::{FieldChanges, ForwardFields, HttpVersion, PathMatch, Rewrite};
 use wire::http1::{
@@ -313,11 +314,18 @@ pub(crate) struct Additions<'a> {
     pub(crate) hsts: Option<Duration>,
     /// The changes that compression makes to the response.
     pub(crate) compression: Effect,
+    /// What browsers are told about pages of other origins, if the route has rules for them.
+    pub(crate) cors: Option<&'a cors::Verdict<'a>>,
 }
 
 /// Appends Strict-Transport-Security (RFC 6797 section 6.1).
 pub(crate) fn write_hsts(max_age: Duration, out: &mut Vec<u8>) {
     let _ = write!(Bytes(out), "Strict-Transport-Security: max-age={}\r\n", max_age.as_secs());
+}
+
+/// Appends the fields that tell browsers about pages of other origins.
+pub(crate) fn write_cors(verdict: &cors::Verdict<'_>, out: &mut Vec<u8>) {
+    verdict.fields(|name, value| encode::put_field(out, name.as_bytes(), value));
 }
 
 /// Appends the head for the client.
@@ -329,6 +337,7 @@ pub(crate) fn write_response(
     out: &mut Vec<u8>,
 ) {
     let is_filtered = additions.compression != Effect::default();
+    let is_replaced = |name: &[u8]| additions.cors.is_some() && cors::is_reserved(name);
     let put = |name: &[u8], value: &[u8], out: &mut Vec<u8>| {
         if is_filtered {
             compression::put_field(additions.compression, name, value, out);
@@ -347,7 +356,7 @@ pub(crate) fn write_response(
             Known::StrictTransportSecurity => additions.hsts.is_some(),
             _ => field.hop_by_hop,
         };
-        if drop || changed(changes, field.name) {
+        if drop || changed(changes, field.name) || is_replaced(field.name) {
             continue;
         }
         put(field.name, field.value, out);
@@ -367,7 +376,12 @@ pub(crate) fn write_response(
         write_hsts(max_age, out);
     }
     for (name, value) in changes.set.iter().chain(&changes.add) {
-        put(name.as_bytes(), value.as_bytes(), out);
+        if !is_replaced(name.as_bytes()) {
+            put(name.as_bytes(), value.as_bytes(), out);
+        }
+    }
+    if let Some(cors) = additions.cors {
+        write_cors(cors, out);
     }
     if is_filtered {
         compression::put_own_fields(additions.compression, head, changes, out);

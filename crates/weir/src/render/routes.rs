@@ -1,7 +1,7 @@
 //! Routes as a table: what each matches and what it does.
 
 use model::{
-    Action, Content, ContentCoding, FieldChanges, Forward, HostPattern, PathMatch, Respond,
+    Action, Content, ContentCoding, Cors, FieldChanges, Forward, HostPattern, PathMatch, Respond,
     ResponseFilter, Route, Snapshot, units::show_size,
 };
 
@@ -17,6 +17,7 @@ pub(super) fn table(snapshot: &Snapshot) -> String {
             route.maintenance.iter().map(|_| "in maintenance".to_owned()).collect();
         then.extend(action(&route.action, snapshot));
         then.extend(limit(route));
+        then.extend(route.cors().map(cors));
         let required = route.authentication().map(|id| snapshot.authentication(id));
         then.extend(required.map(|required| format!("only with {required}")));
         then.extend(error_pages(route));
@@ -140,6 +141,12 @@ fn error_pages(route: &Route) -> Option<String> {
     let number = route.error_pages.len();
     let pages = if number == 1 { "error page" } else { "error pages" };
     (number > 0).then(|| format!("{number} {pages}"))
+}
+
+fn cors(rules: &Cors) -> String {
+    let origins: Vec<_> = rules.origins.iter().map(ToString::to_string).collect();
+    let credentials = if rules.credentials { ", with credentials" } else { "" };
+    format!("for pages of {}{credentials}", origins.join(", "))
 }
 
 fn limit(route: &Route) -> Option<String> {

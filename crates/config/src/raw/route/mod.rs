@@ -2,6 +2,7 @@
 
 mod action;
 mod conditions;
+mod cors;
 mod filters;
 mod respond;
 
@@ -36,6 +37,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawRoute {
         action: action::action(&mut table, &path),
         authenticate: table.text("authenticate", name),
         rate_limit: table.table("rate_limit").and_then(filters::rate_limit),
+        cors: cors::read(&mut table),
         maintenance: maintenance::read(&mut table),
         error_pages: error_page::read(&mut table),
         path,

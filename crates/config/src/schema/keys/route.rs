@@ -165,6 +165,12 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             "How many requests a client may send; excess requests are answered with 429.",
         ),
         key(
+            "cors",
+            Kind::Table(&CORS),
+            Absent::Then("off"),
+            "Which pages of other origins may use the route from a browser. Preflights are answered after `rate_limit` and before `authenticate`.",
+        ),
+        key(
             "maintenance",
             MAINTENANCE,
             Absent::Boolean(false),
@@ -349,6 +355,53 @@ static COMPRESS: TableSpec = TableSpec {
             Kind::Size { min: 0, max: 1 << 40 },
             Absent::Size(defaults::COMPRESS_LENGTH_MIN),
             "A body known to be shorter is not compressed.",
+        ),
+    ],
+};
+
+const METHOD: Kind = Kind::Text(form("method"));
+
+static CORS: TableSpec = TableSpec {
+    heading: "cors of [[route]]",
+    path: "route.cors",
+    doc: "Cross-origin resource sharing. Weir answers preflights itself, with 204, and adds the fields to all other responses of the route, also to errors. Every other `Access-Control-*` field of a response is removed.",
+    example: "[[route]]\npath = \"/api\"\nservice = \"listings\"\ncors = { origins = [\"https://app.example.com\", \"https://*.example.org\"], methods = [\"GET\", \"PUT\"], headers = [\"Content-Type\"], max_age = \"10m\" }\n",
+    keys: &[
+        key(
+            "origins",
+            Kind::List(&Kind::Text(form("origin"))),
+            Absent::Required,
+            "The origins of the pages: `\"https://app.example.com\"`, with a port if it is not the scheme's default; `\"https://*.example.com\"` for every subdomain (not the domain itself); `\"null\"` for local files and sandboxed frames; `\"*\"` for every origin.",
+        ),
+        key(
+            "methods",
+            Kind::List(&METHOD),
+            Absent::Then("`[]`"),
+            "Methods that pages may use, besides GET, HEAD and POST, which browsers always allow; or `\"*\"`.",
+        ),
+        key(
+            "headers",
+            Kind::List(&FIELD_NAMES),
+            Absent::Then("`[]`"),
+            "Request fields that pages may set, besides those that browsers always allow; or `\"*\"`, which does not include `Authorization`.",
+        ),
+        key(
+            "expose",
+            Kind::List(&FIELD_NAMES),
+            Absent::Then("`[]`"),
+            "Response fields that pages may read, besides those that browsers always allow; or `\"*\"`.",
+        ),
+        key(
+            "credentials",
+            Kind::Boolean,
+            Absent::Boolean(false),
+            "Whether pages may send cookies and credentials. Not together with `\"*\"` in one of the lists.",
+        ),
+        key(
+            "max_age",
+            duration(Duration::ZERO, DAY),
+            Absent::Then("the browser's own, 5 s"),
+            "How long a browser may remember the answer to a preflight, in whole seconds.",
         ),
     ],
 };

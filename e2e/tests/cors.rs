@@ -222,7 +222,7 @@ fn a_browser_lets_pages_of_listed_origins_read_responses() {
     let Some(scene) = Scene::new("cors-browser", &["python3", "chromium"]) else { return };
     let app = App::start(&scene, 11, &[]);
     let (listed, other) = (scene.address(20, 8080), scene.address(21, 8080));
-    let page = scene.file("page.html", &PAGE.replace("FRONT", &scene.front().to_string()));
+    let page = scene.file("page.html", PAGE.replace("FRONT", &scene.front().to_string()));
     // The password is `a`.
     let users =
         scene.file("users", "ann:$2y$05$OecfciXTMNNujlgzhVWYgetHwjTg7XHgZu2umPshlGPDh.2RFdhmy\n");

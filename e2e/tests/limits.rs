@@ -260,6 +260,68 @@ fn a_request_rate_is_kept_per_key() {
     assert!(refused.field("retry-after").is_some(), "{}", refused.head);
 }
 
+/// A request passes all rates of its route or counts for none, and its response says what is left.
+#[test]
+fn a_request_keeps_all_rates_of_its_route() {
+    let Some(scene) = Scene::new("limits-rates", &["python3", "curl"]) else { return };
+    let app = App::start(&scene, 11, &[]);
+    let short = "{ name = \"short\", requests = 2, per = \"1h\", by = \"header:X-Key\" }";
+    let long =
+        "{ name = \"long\", requests = 3, per = \"1d\", by = \"cookie:session\", headers = true }";
+    let config = scene.config(
+        "workers = 1",
+        &format!(
+            "[[route]]\nservice = \"app\"\nrate_limit = [{short}, {long}]\n\
+             response_header = {{ set = {{ RateLimit = \"\\\"tea\\\";r=1\" }} }}\n\
+             [service.app]\n{}",
+            e2e::server_tables("app", [app.address()])
+        ),
+    );
+    let weir = Weir::start(&scene, &config);
+    let get = |fields: &[&str]| http::get_with(weir.front(), "/", fields).unwrap();
+    let status = |key: &str, session: &str| {
+        get(&[&format!("X-Key: {key}"), &format!("Cookie: a=b; session={session}")]).status
+    };
+    let told = |response: &http::Response| {
+        let values = |name: &str| {
+            let named = response.fields.iter().filter(|(field, _)| field == name);
+            named.map(|(_, value)| value.clone()).collect::<Vec<_>>().join(", ")
+        };
+        [values("ratelimit-policy"), values("ratelimit")]
+    };
+    let first = get(&["X-Key: a", "Cookie: session=1"]);
+    assert_eq!(first.status, 200);
+    let policy = "\"long\";q=3;w=86400".to_owned();
+    assert_eq!(told(&first), [policy.clone(), "\"tea\";r=1, \"long\";r=2;t=28800".into()]);
+    assert_eq!([status("a", "1"), status("a", "1")], [200, 429]);
+    // The refused request did not count for the other rate.
+    assert_eq!([status("b", "1"), status("b", "1")], [200, 429]);
+    assert_eq!([status("b", "2"), status("b", "2")], [200, 429]);
+    let refused = get(&["X-Key: c", "Cookie: session=1"]);
+    assert_eq!((refused.status, &told(&refused)[0]), (429, &policy));
+    assert!(told(&refused)[1].starts_with("\"long\";r=0;t=86"), "{}", refused.head);
+    let retry_after: u64 = refused.field("retry-after").unwrap().parse().unwrap();
+    assert!((28_000..=28_800).contains(&retry_after), "{}", refused.head);
+    let lines = wait::until("the access lines", Duration::from_secs(10), || {
+        Some(weir.access()).filter(|lines| lines.len() >= 8)
+    });
+    let refused = lines.iter().filter(|line| line["cause"] == "rate_limited");
+    let details: Vec<_> = refused.map(|line| line["detail"].as_str().unwrap()).collect();
+    assert_eq!(details, ["short", "long", "short", "long"]);
+    // Those with several values share one allowance: a server may read another of them than Weir.
+    for (key, statuses) in [("d", [200, 200]), ("e", [429, 429])] {
+        let several = [&*format!("X-Key: {key}"), "X-Key: x", "Cookie: session=9"];
+        // A cookie of its own for each, so that only the field counts.
+        let one = get(&several).status;
+        assert_eq!([one, get(&several[..2]).status], statuses, "{key}");
+    }
+    let url = format!("http://{}/", weir.front());
+    let cookie = ["-i", "--http2-prior-knowledge", "-H", "Cookie: session=7", &url];
+    let seen = e2e::clients::curl(&scene, &cookie).stdout.replace('\r', "");
+    assert!(seen.contains("\nratelimit-policy: \"long\";q=3;w=86400\n"), "{seen}");
+    assert!(seen.contains("\nratelimit: \"long\";r=2;t=28800\n"), "{seen}");
+}
+
 /// With `wait_max` a rate spreads requests over time, and refuses those that would wait for longer.
 #[test]
 fn a_request_rate_may_be_waited_for() {

@@ -158,13 +158,15 @@ fn route(
         "conditions": matches.conditions.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "action": action(&route.action, snapshot),
         "authenticate": route.authentication().map(|id| &*snapshot.authentication(id).name),
-        "rate_limit": route.rate_limit().map(|limit| json!({
+        "rate_limits": route.rate_limits().map(|limit| json!({
+            "name": limit.name.as_ref(),
             "requests": limit.requests,
             "per_ms": millis(limit.per),
             "burst": limit.burst,
             "wait_max_ms": millis(limit.wait_max),
             "by": limit.by.to_string(),
-        })),
+            "headers": limit.is_announced,
+        })).collect::<Vec<_>>(),
         "cors": route.cors().map(|rules| json!({
             "origins": rules.origins.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "methods": rules.methods,

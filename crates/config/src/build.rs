@@ -10,8 +10,8 @@ use std::sync::Arc;
 use model::{
     Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Content, Cors,
     ErrorPage, FieldMatch, Forward, HostPattern, Listener, ListenerId, ListenerTls, Material,
-    Metrics, MetricsListener, PathMatch, Protocol, RateLimit, RequestFilter, Respond,
-    ResponseFilter, Route, RouteMatch, Service, Snapshot, Split,
+    Metrics, MetricsListener, PathMatch, Protocol, RequestFilter, Respond, ResponseFilter, Route,
+    RouteMatch, Service, Snapshot, Split,
 };
 
 use crate::diagnostic::At;
@@ -19,7 +19,7 @@ use crate::files::{Contents, PageFiles, RouteFiles};
 use crate::names::Names;
 use crate::raw::{
     Document, RawAction, RawAdmin, RawBody, RawContent, RawErrorPage, RawListener, RawMetrics,
-    RawMetricsListener, RawProtocol, RawRespond, RawRoute, RawService,
+    RawMetricsListener, RawProtocol, RawRateLimit, RawRespond, RawRoute, RawService,
 };
 
 /// Returns `None` if a name refers to nothing, which `check` has reported.
@@ -182,7 +182,7 @@ fn by_host(
         Some(required) => Some(names.authentication(&required.value)?),
         None => None,
     };
-    let filters = request_filters(raw.rate_limit, raw.cors, authenticate);
+    let filters = request_filters(raw.rate_limits, raw.cors, authenticate);
     let maintenance = raw.maintenance;
     // The last of them is moved: most routes have one host.
     let action = action(raw.action, content, names)?;
@@ -263,16 +263,19 @@ fn completed(raw: RawContent, file: Option<Material>) -> Option<Arc<Content>> {
 
 /// Returns the filters of a request, in the order in which they run before the route's action.
 fn request_filters(
-    rate_limit: Option<RateLimit>,
+    limits: Vec<RawRateLimit>,
     cors: Option<Cors>,
     authenticate: Option<AuthenticationId>,
 ) -> Vec<RequestFilter> {
-    let rate_limit = rate_limit.map(RequestFilter::RateLimit);
+    let limits = limits.into_iter().map(|raw| raw.limit);
+    let (late, early): (Vec<_>, Vec<_>) = limits.partition(|limit| limit.by.needs_identity());
+    let filter = |limits: Vec<_>| (!limits.is_empty()).then_some(RequestFilter::RateLimits(limits));
     // Before the authentication: browsers send no credentials with a preflight.
     let cors = cors.map(|rules| RequestFilter::Cors(Arc::new(rules)));
     // After the limit, which keeps a client from occupying the threads that verify passwords.
     let authenticate = authenticate.map(RequestFilter::Authenticate);
-    rate_limit.into_iter().chain(cors).chain(authenticate).collect()
+    let all = [filter(early), cors, authenticate, filter(late)];
+    all.into_iter().flatten().collect()
 }
 
 /// Returns the filters of a response, in order.

@@ -82,6 +82,7 @@ pub fn is_reserved(name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
     use std::time::Duration;
 
     use model::CorsOrigin;
@@ -150,7 +151,7 @@ mod tests {
         let mut text = String::new();
         verdict(rules, request).fields(|name, value| {
             let value = std::str::from_utf8(value).expect("a value of the configuration");
-            text += &format!("{}={value}\n", name.trim_start_matches("Access-Control-"));
+            let _ = writeln!(text, "{}={value}", name.trim_start_matches("Access-Control-"));
         });
         text
     }

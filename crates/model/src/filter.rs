@@ -10,8 +10,8 @@ use crate::{AuthenticationId, Cors, RateLimit};
 /// A filter applied to a request before the route's action. Each may answer the request itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestFilter {
-    /// Refuses requests beyond a rate.
-    RateLimit(RateLimit),
+    /// Refuses requests beyond any of these rates.
+    RateLimits(Vec<RateLimit>),
     /// Answers the questions of browsers about pages of other origins. The responses to other requests
     /// get its fields too, also those to requests that another filter refuses.
     Cors(Arc<Cors>),

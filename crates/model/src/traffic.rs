@@ -34,7 +34,7 @@ impl Route {
     pub fn authentication(&self) -> Option<AuthenticationId> {
         self.filters.iter().find_map(|filter| match filter {
             RequestFilter::Authenticate(id) => Some(*id),
-            RequestFilter::RateLimit(_) | RequestFilter::Cors(_) => None,
+            RequestFilter::RateLimits(_) | RequestFilter::Cors(_) => None,
         })
     }
 
@@ -42,15 +42,15 @@ impl Route {
     pub fn cors(&self) -> Option<&Cors> {
         self.filters.iter().find_map(|filter| match filter {
             RequestFilter::Cors(rules) => Some(&**rules),
-            RequestFilter::RateLimit(_) | RequestFilter::Authenticate(_) => None,
+            RequestFilter::RateLimits(_) | RequestFilter::Authenticate(_) => None,
         })
     }
 
-    /// Returns its rate limit, if it has one.
-    pub fn rate_limit(&self) -> Option<&RateLimit> {
-        self.filters.iter().find_map(|filter| match filter {
-            RequestFilter::RateLimit(limit) => Some(limit),
-            RequestFilter::Cors(_) | RequestFilter::Authenticate(_) => None,
+    /// Returns its rate limits, in the order in which they count.
+    pub fn rate_limits(&self) -> impl Iterator<Item = &RateLimit> {
+        self.filters.iter().flat_map(|filter| match filter {
+            RequestFilter::RateLimits(limits) => limits.as_slice(),
+            RequestFilter::Cors(_) | RequestFilter::Authenticate(_) => &[],
         })
     }
 }
@@ -294,6 +294,9 @@ impl fmt::Debug for Content {
 /// Requests per time and key; a token bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateLimit {
+    /// Unique within its route, and the same across reloads, so that allowances are kept. Clients see
+    /// it in the fields of [`RateLimit::is_announced`].
+    pub name: Arc<str>,
     /// Which requests share a bucket.
     pub by: RateKey,
     /// Requests allowed…
@@ -305,6 +308,8 @@ pub struct RateLimit {
     /// How long a request beyond that waits for its turn; one that would have to wait longer is
     /// refused.
     pub wait_max: Duration,
+    /// Whether responses tell the client what is left (`RateLimit`, `RateLimit-Policy`).
+    pub is_announced: bool,
 }
 
 /// Which requests share a bucket.
@@ -312,8 +317,22 @@ pub struct RateLimit {
 pub enum RateKey {
     /// The client's address; an IPv6 client's /64, since one host usually controls all of it.
     Client,
-    /// A request field's value; the name in lower case. Requests without it share one bucket.
+    /// A request field's value; the name in lower case. Requests without it share one bucket, and so do
+    /// those with several lines of it: which one a server would read is unknown.
     Field(String),
+    /// A cookie's value; as for a field.
+    Cookie(String),
+    /// The user that the request has proven to come from. Requests without a name share one bucket.
+    User,
+    /// A claim of the token, by path. Requests whose token does not have it share one bucket.
+    Claim(String),
+}
+
+impl RateKey {
+    /// Returns whether the request must have been authenticated before.
+    pub fn needs_identity(&self) -> bool {
+        matches!(self, RateKey::User | RateKey::Claim(_))
+    }
 }
 
 crate::word_of! {
@@ -321,6 +340,9 @@ crate::word_of! {
     RateKey as RateKeyWord {
         Client = "client",
         Field(_) = "header",
+        Cookie(_) = "cookie",
+        User = "user",
+        Claim(_) = "claim",
     }
 }
 
@@ -328,8 +350,10 @@ crate::word_of! {
 impl fmt::Display for RateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RateKey::Client => f.write_str(self.as_str()),
-            RateKey::Field(name) => write!(f, "{}:{name}", self.as_str()),
+            RateKey::Client | RateKey::User => f.write_str(self.as_str()),
+            RateKey::Field(name) | RateKey::Cookie(name) | RateKey::Claim(name) => {
+                write!(f, "{}:{name}", self.as_str())
+            }
         }
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Record {
     pub(crate) cause: Cause,
     /// Detail beyond the cause, if any.
     pub(crate) detail: &'static str,
+    /// The name of the rate limit that refused the request: its detail in the log.
+    pub(crate) exceeded: Option<Arc<str>>,
     /// Who has sent the request, if its route has asked.
     pub(crate) user: Option<String>,
     pub(crate) service: Option<ServiceId>,
@@ -72,6 +74,7 @@ impl Record {
             status: 0,
             cause: Cause::ProxyInternalError,
             detail: "",
+            exceeded: None,
             user: None,
             service: None,
             endpoint: None,
@@ -375,7 +378,7 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
         grpc_status: record.grpc_status,
         status,
         cause: record.cause,
-        detail: (!record.detail.is_empty()).then_some(record.detail),
+        detail: record.exceeded.as_deref().or(Some(record.detail)).filter(|text| !text.is_empty()),
         service: record.service.map(|id| &*snapshot.service(id).name),
         server: row.map(|row| &*row.name),
         zone: row.and_then(|row| row.zone.as_deref()),

@@ -14,7 +14,7 @@ use crate::answer::{Answer, Occasion};
 use crate::client::{After, Client};
 use crate::exchange;
 use crate::failure::Reason;
-use crate::head::RequestId;
+use crate::head::{OwnFields, RequestId};
 use crate::scratch::Scratch;
 use crate::worker::Worker;
 
@@ -148,11 +148,10 @@ async fn refuse(
         request: None,
         request_id: id.as_bytes(),
         proxy_status: client.settings().proxy_status,
-        hsts: client.hsts(),
         close: true,
         grpc: false,
         page,
-        cors: None,
+        own: OwnFields { hsts: client.hsts(), ..OwnFields::default() },
     };
     Rc::make_mut(&mut scratch.request).clear();
     scratch.down.clear();

@@ -8,7 +8,8 @@ use model::{AddressField, ConditionOn, IdentityField, RateKey};
 use crate::diagnostic::{Diagnostic, Problems};
 use crate::names::Names;
 use crate::raw::{
-    Document, RawAction, RawAuthentication, RawListener, RawProtocol, RawRoute, RawScheme, http,
+    Document, RawAction, RawAuthentication, RawListener, RawProtocol, RawRateLimit, RawRoute,
+    RawScheme, http,
 };
 
 pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
@@ -32,6 +33,7 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     for route in &document.routes {
         clear_text(route, document, names, &mut exposed, problems);
         decides_by_identity(route, document, problems);
+        limits_by_identity(route, document, names, problems);
         changes_identity(route, document, names, problems);
     }
 }
@@ -104,19 +106,48 @@ fn decides_by_identity(route: &RawRoute, document: &Document, problems: &Problem
             )),
         );
     }
-    if let Some(RateKey::Field(name)) = route.rate_limit.as_ref().map(|limit| &limit.by)
-        && let Some(by) = written_by(document, name)
-    {
-        problems.report(
-            Diagnostic::error(
-                format!("no request has {name} while its rate is limited"),
-                route.span.clone(),
-                "this route has a `rate_limit` by it",
-            )
-            .help(format!(
-                "authentication \"{by}\" writes {name} later; limit by \"client\" or another field"
-            )),
-        );
+    for RawRateLimit { limit, span } in &route.rate_limits {
+        if let RateKey::Field(name) = &limit.by
+            && let Some(by) = written_by(document, name)
+        {
+            problems.report(
+                Diagnostic::error(
+                    format!("no request has {name} while its rate is limited"),
+                    span.clone(),
+                    "by this field",
+                )
+                .help(format!(
+                    "authentication \"{by}\" writes {name} later; limit by \"user\" or \"claim:NAME\""
+                )),
+            );
+        }
+    }
+}
+
+/// Reports limits by who sends a request, on routes that do not find out.
+fn limits_by_identity(route: &RawRoute, document: &Document, names: &Names, problems: &Problems) {
+    for RawRateLimit { limit, span } in &route.rate_limits {
+        let by = &limit.by;
+        if !by.needs_identity() {
+            continue;
+        }
+        let Some(required) = &route.authenticate else {
+            let title = format!("a rate limit by {by} on a route without `authenticate`");
+            let diagnostic = Diagnostic::error(title, span.clone(), "no user is known here");
+            problems.report(diagnostic.help("write authenticate = \"…\", or by = \"client\""));
+            continue;
+        };
+        let is_basic =
+            |known: &RawAuthentication| matches!(known.scheme, Some(RawScheme::Basic { .. }));
+        if matches!(by, RateKey::Claim(_)) && of_route(route, document, names).is_some_and(is_basic)
+        {
+            let title = format!("a rate limit by {by} where users send passwords");
+            problems.report(
+                Diagnostic::error(title, span.clone(), "claims are in tokens")
+                    .other(required.span.clone(), "this authentication is `basic`")
+                    .help("write by = \"user\""),
+            );
+        }
     }
 }
 

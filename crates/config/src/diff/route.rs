@@ -96,12 +96,9 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
     words.value("authenticate", &required(old, before), &required(new, after), |name| {
         or(name.as_ref(), "none")
     });
-    words.value("rate_limit", &old.rate_limit(), &new.rate_limit(), |limit| {
-        let shown = limit.map(|RateLimit { by, requests, per, burst, wait_max }| {
-            let (per, wait) = (show_duration(*per), show_duration(*wait_max));
-            format!("{requests} per {per} by {by}, {burst} at once, others wait {wait} at most")
-        });
-        or(shown, "none")
+    let limits = |route: &Route| route.rate_limits().map(limit).collect::<Vec<_>>();
+    words.value("rate_limit", &limits(old), &limits(new), |limits| {
+        or((!limits.is_empty()).then(|| limits.join("; ")), "none")
     });
     words.value("cors", &old.cors(), &new.cors(), |rules| or(rules.map(cors), "off"));
     words.value("maintenance", maintenance, &new.maintenance, |it| super::maintenance(it.as_ref()));
@@ -217,6 +214,15 @@ fn cors(rules: &Cors) -> String {
     parts.extend(credentials.then(|| "with credentials".to_owned()));
     parts.extend(max_age.map(|age| format!("remembered for {}", show_duration(age))));
     parts.join("; ")
+}
+
+fn limit(limit: &RateLimit) -> String {
+    let RateLimit { name, by, requests, per, burst, wait_max, is_announced } = limit;
+    let (per, wait) = (show_duration(*per), show_duration(*wait_max));
+    let told = if *is_announced { ", clients are told" } else { "" };
+    format!(
+        "{name}: {requests} per {per} by {by}, {burst} at once, others wait {wait} at most{told}"
+    )
 }
 
 /// The empty prefix is displayed as a slash.

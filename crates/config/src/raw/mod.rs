@@ -76,6 +76,13 @@ pub(crate) struct Document {
     pub(crate) authentications: Vec<RawAuthentication>,
 }
 
+/// One limit of `rate_limit` of a route.
+#[derive(Debug)]
+pub(crate) struct RawRateLimit {
+    pub(crate) limit: RateLimit,
+    pub(crate) span: Span,
+}
+
 /// `[metrics]`.
 #[derive(Debug)]
 pub(crate) struct RawMetrics {
@@ -167,7 +174,7 @@ pub(crate) struct RawRoute {
     /// Files with networks that the client must be in, or must not be in (`true`).
     pub(crate) client_files: Vec<(bool, At<PathBuf>)>,
     pub(crate) action: RawAction,
-    pub(crate) rate_limit: Option<RateLimit>,
+    pub(crate) rate_limits: Vec<RawRateLimit>,
     pub(crate) cors: Option<Cors>,
     pub(crate) authenticate: Option<At<Arc<str>>>,
     pub(crate) maintenance: Option<Maintenance>,

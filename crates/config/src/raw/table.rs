@@ -414,7 +414,7 @@ pub(super) fn mismatch(key: &str, kind: &Kind, value: &Value<'_>) -> Diagnostic 
             Some(required) => diagnostic.help(format!("write {{ {required} = {} }}", quote(text))),
             None => diagnostic.help(format!("write {key} = {{ … }} with {}", spec.names())),
         },
-        (Kind::Table(spec), DeValue::Integer(_)) => {
+        (Kind::Table(spec) | Kind::OneOrMore(Kind::Table(spec)), DeValue::Integer(_)) => {
             diagnostic.help(format!("write {key} = {{ … }} with {}", spec.names()))
         }
         (Kind::Choice([first, .., last]), DeValue::Integer(_) | DeValue::Float(_)) => diagnostic

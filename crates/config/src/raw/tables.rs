@@ -24,13 +24,13 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// Returns the tables of the list below `key`.
+    /// Returns the tables of the list below `key`, or the one that may stand there instead.
     pub(crate) fn tables(&mut self, key: &'static str) -> Vec<Table<'t>> {
         let kind = self.key_spec(key).kind;
         let Some(value) = self.value(key) else {
             return Vec::new();
         };
-        let Kind::Tables(spec) = kind else {
+        let (Kind::Tables(spec) | Kind::OneOrMore(&Kind::Table(spec))) = kind else {
             return Vec::new();
         };
         let problems = self.problems;
@@ -47,7 +47,9 @@ impl<'t> Table<'t> {
                 .collect(),
             // Read as if it were the only one, so that its own mistakes are found as well.
             DeValue::Table(toml) => {
-                problems.report(names::single_table(spec, key, value.span()));
+                if matches!(kind, Kind::Tables(_)) {
+                    problems.report(names::single_table(spec, key, value.span()));
+                }
                 vec![self.below(toml, value.span(), spec)]
             }
             _ => {

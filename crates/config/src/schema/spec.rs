@@ -141,6 +141,7 @@ impl Kind {
         match self {
             Kind::Table(spec) | Kind::Tables(spec) | Kind::NamedTables(spec) => Some(spec),
             Kind::Either(kinds) => kinds.iter().find_map(Kind::tables),
+            Kind::OneOrMore(kind) => kind.tables(),
             Kind::Map(_, values) => values.tables(),
             _ => None,
         }

@@ -17,7 +17,7 @@ pub struct Claims {
 }
 
 /// The value of a claim.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Claim<'a> {
     /// A string as it is; an integer in decimal digits; `true` or `false`.
     Text(Cow<'a, str>),

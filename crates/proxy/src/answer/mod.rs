@@ -14,12 +14,11 @@ use std::io::{Cursor, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use decide::cors;
 use decide::error_page::Chosen;
 use model::{Cause, Content, Fault};
 use wire::http1::{RequestHead, Version};
 
-use crate::head::{Bytes, write_cors, write_hsts};
+use crate::head::{Bytes, OwnFields};
 
 use body::Facts;
 use form::Form;
@@ -51,16 +50,13 @@ pub(crate) struct Occasion<'a> {
     pub(crate) request_id: &'a [u8],
     /// Whether the listener reports causes in `Proxy-Status`.
     pub(crate) proxy_status: bool,
-    /// How long the client must use TLS only (HSTS).
-    pub(crate) hsts: Option<Duration>,
     /// Whether the connection closes after this answer.
     pub(crate) close: bool,
     /// Whether it answers a gRPC call over HTTP/2.
     pub(crate) grpc: bool,
     /// The error page to send instead of a body that tells the cause.
     pub(crate) page: Option<Chosen<'a>>,
-    /// What browsers are told about pages of other origins, if the route has rules for them.
-    pub(crate) cors: Option<cors::Verdict<'a>>,
+    pub(crate) own: OwnFields<'a>,
 }
 
 /// What differs between the heads of answers.
@@ -161,7 +157,7 @@ impl Answer {
             if name == "retry-after" && self.retry_after.is_some() {
                 continue;
             }
-            if occasion.cors.is_some() && cors::is_reserved(name.as_bytes()) {
+            if occasion.own.replace(name.as_bytes()) {
                 continue;
             }
             let _ = write!(Bytes(out), "{name}: {value}\r\n");
@@ -219,12 +215,7 @@ impl Answer {
         out.extend_from_slice(b"X-Request-Id: ");
         body::write_id(occasion.request_id, out);
         out.extend_from_slice(b"\r\n");
-        if let Some(max_age) = occasion.hsts {
-            write_hsts(max_age, out);
-        }
-        if let Some(cors) = &occasion.cors {
-            write_cors(cors, out);
-        }
+        occasion.own.write(out);
         if self.cause == Cause::HttpMethodNotAllowed {
             // RFC 9110 section 15.5.6 requires it.
             out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n");

@@ -25,11 +25,10 @@ fn occasion(request: Option<&RequestHead>) -> Occasion<'_> {
         request,
         request_id: b"00ff",
         proxy_status: true,
-        hsts: None,
         close: false,
         grpc: false,
         page: None,
-        cors: None,
+        own: OwnFields::default(),
     }
 }
 
@@ -260,7 +259,7 @@ fn an_error_page_replaces_the_body_and_nothing_else() {
         Answer { retry_after: Some(Duration::from_secs(3)), ..Answer::of(Cause::RateLimited) };
     let request = asking_for("application/json");
     let with = |varies| Occasion {
-        hsts: Some(Duration::from_secs(60)),
+        own: OwnFields { hsts: Some(Duration::from_secs(60)), ..OwnFields::default() },
         page: Some(Chosen { content: &content, varies }),
         ..occasion(Some(&request))
     };

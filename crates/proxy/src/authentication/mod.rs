@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use identity::token::Rules;
-use identity::{Algorithm, KeySet, Secrets, SuccessCache, Users};
+use identity::{Algorithm, Claim, Claims, KeySet, Secrets, SuccessCache, Users};
 use model::{Authentication, AuthenticationScheme, Material, Snapshot, TokenRules};
 
 pub(crate) use passwords::{Checked, Passwords, Refused, Waiting};
@@ -39,9 +39,16 @@ pub(crate) struct Identity {
     pub(crate) fields: Vec<(String, String)>,
     /// Whether the server receives the credentials.
     pub(crate) forwards_credentials: bool,
+    /// Those of the token.
+    pub(crate) claims: Option<Claims>,
 }
 
 impl Identity {
+    /// Returns a claim of the token, if it has that.
+    pub(crate) fn claim(&self, path: &str) -> Option<Claim<'_>> {
+        self.claims.as_ref()?.claim(path)
+    }
+
     /// Returns the value of the field of this name, in lower case, which servers receive.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| &**value)

@@ -13,7 +13,6 @@ use identity::token::{self, Rules};
 use identity::{Claims, Credentials, KeySet, Users, authorization, header_value};
 use model::{
     Authentication, AuthenticationId, AuthenticationScheme, Cause, IdentityField, IdentityValue,
-    RateKey,
 };
 use wire::http1::Known;
 
@@ -81,7 +80,7 @@ impl Exchange<'_> {
         };
         let fields = identity_fields(settings, value)?;
         let forwards_credentials = settings.forwards_credentials;
-        Ok(Identity { user: Some(user), fields, forwards_credentials })
+        Ok(Identity { user: Some(user), fields, forwards_credentials, claims: None })
     }
 
     /// Returns once the password is known to be right. The inner result has the reason for a refusal.
@@ -91,10 +90,9 @@ impl Exchange<'_> {
         users: &Arc<Users>,
         credentials: Credentials,
     ) -> Result<Result<(), &'static str>, Denial> {
-        let request = &*self.scratch.request;
         let place = Place {
             authentication: decide::hash_key(settings.name.as_bytes()),
-            client: rate::rate_key(&RateKey::Client, self.address.ip(), request),
+            client: rate::of_client(self.address.ip()),
         };
         let passwords = &self.worker.shared.authentications.passwords;
         match passwords.check(users, credentials, place, os::clock::now()) {
@@ -160,7 +158,7 @@ impl Exchange<'_> {
         // RFC 7519 section 4.1.2: one text.
         let subject = claims.subject().map(str::to_owned);
         let forwards_credentials = settings.forwards_credentials;
-        Ok(Identity { user: subject, fields, forwards_credentials })
+        Ok(Identity { user: subject, fields, forwards_credentials, claims: Some(claims) })
     }
 
     /// Returns the value of the request's only Authorization field.

@@ -4,21 +4,22 @@ use std::future::poll_fn;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use decide::route::RequestView as _;
 use decide::{cors, rate};
-use model::{Cause, Content, Moment, RateLimit, RequestFilter, Route};
+use model::{Cause, Content, Moment, RateKey, RateLimit, RequestFilter, Route};
 use wire::http1::RequestHead;
 
 use super::Exchange;
 use crate::answer::Answer;
 use crate::client::{Client, client_gone};
 
-impl Exchange<'_> {
+impl<'a> Exchange<'a> {
     /// Runs the route's filters in order. A filter may answer the request itself; later filters do
     /// not run then. A filter may wait, within its own time limit.
-    pub(super) async fn run_filters(&mut self, route: &Route) -> Result<(), Answer> {
+    pub(super) async fn run_filters(&mut self, route: &'a Route) -> Result<(), Answer> {
         for filter in &route.filters {
             match filter {
-                RequestFilter::RateLimit(limit) => self.take_of_rate(route, limit).await?,
+                RequestFilter::RateLimits(limits) => self.take_of_rates(route, limits).await?,
                 RequestFilter::Cors(rules) => {
                     let request: &RequestHead = &self.scratch.request;
                     if cors::verdict(rules, request).is_preflight() {
@@ -34,16 +35,40 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Counts the request against a rate limit, and waits for its turn if the limit allows delay.
-    async fn take_of_rate(&mut self, route: &Route, limit: &RateLimit) -> Result<(), Answer> {
-        let request = &*self.scratch.request;
-        let key = rate::rate_key(&limit.by, self.address.ip(), request);
+    /// Counts the request against rate limits, and waits for its turn if they allow delay.
+    async fn take_of_rates(
+        &mut self,
+        route: &Route,
+        limits: &'a [RateLimit],
+    ) -> Result<(), Answer> {
+        let now = os::clock::now();
         let table = self.worker.shared.registry.rate();
-        let id = decide::hash_key(route.name.as_bytes());
-        match table.take(id, limit, key, self.record.started) {
+        let key_of = |limit: &RateLimit| rate::key(&route.name, limit, self.rate_part(&limit.by));
+        let taken = table.take_all(limits, key_of, now);
+        let announced = limits.iter().filter(|limit| limit.is_announced);
+        let left: Vec<_> =
+            announced.map(|limit| (limit, table.left(limit, key_of(limit), now))).collect();
+        self.rates.extend(left);
+        match taken {
             Ok(Duration::ZERO) => Ok(()),
-            Ok(turn) => self.wait_until(self.record.started + turn).await,
-            Err(wait) => Err(Answer { retry_after: Some(wait), ..Answer::of(Cause::RateLimited) }),
+            Ok(turn) => self.wait_until(now + turn).await,
+            Err((limit, wait)) => {
+                self.record.exceeded = Some(Arc::clone(&limit.name));
+                Err(Answer { retry_after: Some(wait), ..Answer::of(Cause::RateLimited) })
+            }
+        }
+    }
+
+    /// Returns a number for the part of the request by which a limit counts.
+    fn rate_part(&self, by: &RateKey) -> u64 {
+        let request: &RequestHead = &self.scratch.request;
+        let identity = self.identity.as_ref();
+        match by {
+            RateKey::Client => rate::of_client(self.address.ip()),
+            RateKey::Field(name) => rate::of_values(request.field_values(name)),
+            RateKey::Cookie(name) => rate::of_values(request.cookie_values(name)),
+            RateKey::User => rate::of_value(identity.and_then(|known| known.user.as_deref())),
+            RateKey::Claim(path) => rate::of_value(identity.and_then(|known| known.claim(path))),
         }
     }
 

@@ -4,15 +4,16 @@ use std::future::poll_fn;
 use std::sync::{Arc, LazyLock};
 use std::task::{Poll, ready};
 
+use decide::rate::Left;
 use decide::{Published, cors, error_page};
-use model::{Cause, Content, ErrorPage, Listener, Redirect, Respond, Route, ServiceId};
+use model::{Cause, Content, ErrorPage, Listener, RateLimit, Redirect, Respond, Route, ServiceId};
 use wire::http1::{RequestBody, RequestHead};
 
 use super::Exchange;
 use crate::account;
 use crate::answer::{Answer, Occasion};
 use crate::client::{After, Client};
-use crate::head::{self, Scheme};
+use crate::head::{self, OwnFields, Scheme};
 use crate::plane::Plane;
 use crate::worker::Worker;
 
@@ -84,7 +85,7 @@ impl Exchange<'_> {
 
     /// Sends an answer instead of forwarding.
     pub(super) async fn answer(&mut self, answer: Answer) -> After {
-        let Exchange { worker, plane, client, route, scratch, record, .. } = self;
+        let Exchange { worker, plane, client, route, rates, scratch, record, .. } = self;
         record.answered(&answer);
         if answer.status == 0 {
             return After::Close;
@@ -121,11 +122,10 @@ impl Exchange<'_> {
             request: Some(&scratch.request),
             request_id: account::request_id(client, &scratch.request, &record.id),
             proxy_status: client.settings().proxy_status,
-            hsts: client.hsts(),
             close: !keep,
             grpc,
             page,
-            cors: route.and_then(Route::cors).map(|rules| cors::verdict(rules, &*scratch.request)),
+            own: own_fields(client, *route, &scratch.request, rates),
         };
         scratch.down.clear();
         answer.write(&occasion, &mut scratch.down);
@@ -141,6 +141,17 @@ impl Exchange<'_> {
             }
         }
     }
+}
+
+/// Returns the fields that all responses to a request get.
+pub(super) fn own_fields<'a>(
+    client: &Client,
+    route: Option<&'a Route>,
+    request: &'a RequestHead,
+    rates: &'a [(&'a RateLimit, Left)],
+) -> OwnFields<'a> {
+    let cors = route.and_then(Route::cors).map(|rules| cors::verdict(rules, request));
+    OwnFields { hsts: client.hsts(), cors, rates }
 }
 
 /// Returns the error pages for a request, in the order in which they are tried.

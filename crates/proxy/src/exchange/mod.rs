@@ -25,9 +25,10 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 
+use decide::rate::Left;
 use decide::route::Arrival;
 use model::path::has_dot_segments;
-use model::{Action, Cause, Forward, Maintained, Maintenance, Route};
+use model::{Action, Cause, Forward, Maintained, Maintenance, RateLimit, Route};
 use wire::http1::{Known, RequestBody, RequestHead};
 
 use crate::account::{self, Record};
@@ -59,6 +60,8 @@ pub(crate) struct Exchange<'a> {
     identity: Option<Identity>,
     /// Its route, once found.
     route: Option<&'a Route>,
+    /// What is left of the rates that the client is told about.
+    rates: Vec<(&'a RateLimit, Left)>,
     /// The request head, the response head once there is one, and reusable storage.
     scratch: &'a mut Scratch,
     record: Record,
@@ -99,6 +102,7 @@ impl<'a> Exchange<'a> {
             address_is_known,
             identity: None,
             route: None,
+            rates: Vec::new(),
             scratch,
             record,
         }

@@ -3,15 +3,15 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
+use decide::Slot;
 use decide::retry::leaves_work;
 use decide::reuse::Promise;
-use decide::{Slot, cors};
 use model::Cause;
 use wire::grpc;
 use wire::http1::{ChunkLimits, ChunkedDecoder, Known, ResponseBody, ResponseHead, trailer};
 
-use super::Exchange;
 use super::forward::Forwarding;
+use super::{Exchange, local};
 use crate::abandon::abandon;
 use crate::balance;
 use crate::budget::Charge;
@@ -51,7 +51,7 @@ impl Forwarding<'_, '_> {
 
     /// Writes the head that the client receives, and sets up the body's download.
     fn begin_response(&mut self, slot: Slot, server: Box<ServerConnection>) -> Response {
-        let Exchange { worker, plane, client, scratch, .. } = &mut *self.exchange;
+        let Exchange { worker, plane, client, rates, scratch, .. } = &mut *self.exchange;
         let body = scratch.response.body(scratch.request.is_head());
         let nothing_follows = server.buffer.is_empty() && server.stream.is_ended();
         let filtered = filter::response(&self.forward.filters, scratch, nothing_follows, || {
@@ -91,12 +91,10 @@ impl Forwarding<'_, '_> {
         let mut download = Pump::new(source, framing, patience, storage);
         download.filter(filtered.body);
         let changes = &self.forward.response_fields;
-        let cors = self.route.cors().map(|rules| cors::verdict(rules, &*scratch.request));
         let additions = Additions {
             set_cookie: cookie.as_deref(),
-            hsts: client.hsts(),
             compression: filtered.compression,
-            cors: cors.as_ref(),
+            own: local::own_fields(client, Some(self.route), &scratch.request, rates),
         };
         head::write_response(&scratch.response, form, changes, additions, download.pending());
         Response { slot, server, download, body, form }

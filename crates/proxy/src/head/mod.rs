@@ -3,13 +3,12 @@
 
 mod compression;
 mod origin;
+mod own;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use decide::compression::Effect;
-use decide::cors;
 use model::path::behind_prefix;
 use model::{FieldChanges, ForwardFields, HttpVersion, PathMatch, Rewrite};
 use wire::http1::{
@@ -19,6 +18,7 @@ use wire::http1::{
 use crate::authentication::Identity;
 
 pub(crate) use origin::{Origin, Scheme};
+pub(crate) use own::OwnFields;
 
 /// A request ID, shared by client, Weir, server and log: 32 hexadecimal digits, also the trace ID
 /// of a `traceparent` that Weir starts.
@@ -310,22 +310,9 @@ impl ResponseForm {
 pub(crate) struct Additions<'a> {
     /// A complete field value.
     pub(crate) set_cookie: Option<&'a str>,
-    /// How long the client must use TLS only (HSTS).
-    pub(crate) hsts: Option<Duration>,
     /// The changes that compression makes to the response.
     pub(crate) compression: Effect,
-    /// What browsers are told about pages of other origins, if the route has rules for them.
-    pub(crate) cors: Option<&'a cors::Verdict<'a>>,
-}
-
-/// Appends Strict-Transport-Security (RFC 6797 section 6.1).
-pub(crate) fn write_hsts(max_age: Duration, out: &mut Vec<u8>) {
-    let _ = write!(Bytes(out), "Strict-Transport-Security: max-age={}\r\n", max_age.as_secs());
-}
-
-/// Appends the fields that tell browsers about pages of other origins.
-pub(crate) fn write_cors(verdict: &cors::Verdict<'_>, out: &mut Vec<u8>) {
-    verdict.fields(|name, value| encode::put_field(out, name.as_bytes(), value));
+    pub(crate) own: OwnFields<'a>,
 }
 
 /// Appends the head for the client.
@@ -337,7 +324,6 @@ pub(crate) fn write_response(
     out: &mut Vec<u8>,
 ) {
     let is_filtered = additions.compression != Effect::default();
-    let is_replaced = |name: &[u8]| additions.cors.is_some() && cors::is_reserved(name);
     let put = |name: &[u8], value: &[u8], out: &mut Vec<u8>| {
         if is_filtered {
             compression::put_field(additions.compression, name, value, out);
@@ -353,10 +339,10 @@ pub(crate) fn write_response(
             Known::ContentLength => {
                 form.chunked || field.hop_by_hop || additions.compression.coding.is_some()
             }
-            Known::StrictTransportSecurity => additions.hsts.is_some(),
+            Known::StrictTransportSecurity => additions.own.hsts.is_some(),
             _ => field.hop_by_hop,
         };
-        if drop || changed(changes, field.name) || is_replaced(field.name) {
+        if drop || changed(changes, field.name) || additions.own.replace(field.name) {
             continue;
         }
         put(field.name, field.value, out);
@@ -372,17 +358,12 @@ pub(crate) fn write_response(
     if let Some(cookie) = additions.set_cookie {
         encode::put_field(out, b"Set-Cookie", cookie.as_bytes());
     }
-    if let Some(max_age) = additions.hsts {
-        write_hsts(max_age, out);
-    }
     for (name, value) in changes.set.iter().chain(&changes.add) {
-        if !is_replaced(name.as_bytes()) {
+        if !additions.own.replace(name.as_bytes()) {
             put(name.as_bytes(), value.as_bytes(), out);
         }
     }
-    if let Some(cors) = additions.cors {
-        write_cors(cors, out);
-    }
+    additions.own.write(out);
     if is_filtered {
         compression::put_own_fields(additions.compression, head, changes, out);
     }

@@ -1,8 +1,8 @@
 //! Routes as a table: what each matches and what it does.
 
 use model::{
-    Action, Content, ContentCoding, Cors, FieldChanges, Forward, HostPattern, PathMatch, Respond,
-    ResponseFilter, Route, Snapshot, units::show_size,
+    Action, Content, ContentCoding, Cors, FieldChanges, Forward, HostPattern, PathMatch, RateLimit,
+    Respond, ResponseFilter, Route, Snapshot, units::show_size,
 };
 
 use super::columns::Columns;
@@ -16,7 +16,7 @@ pub(super) fn table(snapshot: &Snapshot) -> String {
         let mut then: Vec<_> =
             route.maintenance.iter().map(|_| "in maintenance".to_owned()).collect();
         then.extend(action(&route.action, snapshot));
-        then.extend(limit(route));
+        then.extend(route.rate_limits().map(limit));
         then.extend(route.cors().map(cors));
         let required = route.authentication().map(|id| snapshot.authentication(id));
         then.extend(required.map(|required| format!("only with {required}")));
@@ -149,8 +149,7 @@ fn cors(rules: &Cors) -> String {
     format!("for pages of {}{credentials}", origins.join(", "))
 }
 
-fn limit(route: &Route) -> Option<String> {
-    let limit = route.rate_limit()?;
+fn limit(limit: &RateLimit) -> String {
     let burst = if limit.burst == limit.requests {
         String::new()
     } else {
@@ -162,5 +161,5 @@ fn limit(route: &Route) -> Option<String> {
         format!(", others wait up to {}", model::units::show_duration(limit.wait_max))
     };
     let per = model::units::show_duration(limit.per);
-    Some(format!("at most {} per {per} and {}{burst}{wait}", limit.requests, limit.by))
+    format!("at most {} per {per} and {}{burst}{wait}", limit.requests, limit.by)
 }

@@ -1,12 +1,13 @@
 //! Reads the filters of a route.
 
+use model::units::show_duration;
 use model::{Compression, ContentCoding, MediaRange, RateKey, RateKeyWord, RateLimit};
 use toml::de::DeValue;
 
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Wrong, either, quote};
-use crate::raw::http;
 use crate::raw::table::{Table, choose, is_empty_list};
+use crate::raw::{RawRateLimit, http, name};
 
 pub(super) fn compress(table: &mut Table<'_>) -> Option<Compression> {
     let on = || Compression {
@@ -53,7 +54,44 @@ fn read_all<T>(words: &[&str], read: impl Fn(&str) -> Option<T>) -> Vec<T> {
     words.iter().filter_map(|word| read(word)).collect()
 }
 
-pub(super) fn rate_limit(mut table: Table<'_>) -> Option<RateLimit> {
+/// The most limits of one route.
+const RATE_LIMITS_MAX: usize = 8;
+
+pub(super) fn rate_limits(table: &mut Table<'_>) -> Vec<RawRateLimit> {
+    let tables = table.tables("rate_limit");
+    if tables.len() > RATE_LIMITS_MAX {
+        let title = format!("a route has at most {RATE_LIMITS_MAX} rate limits");
+        let span = table.span_of("rate_limit");
+        let these = format!("{} limits", tables.len());
+        table.problems.report(Diagnostic::error(title, span, these));
+    }
+    if is_empty_list(table.peek("rate_limit")) {
+        table.problems.report(
+            Diagnostic::error("no rate would be limited", table.span_of("rate_limit"), "empty")
+                .help("leave `rate_limit` out"),
+        );
+    }
+    let problems = table.problems;
+    let mut limits: Vec<RawRateLimit> = Vec::new();
+    for limit in tables.into_iter().filter_map(rate_limit) {
+        let same = limits.iter().find(|other| other.limit.name == limit.limit.name);
+        if let Some(other) = same {
+            let title = format!("two rate limits of a route are called {}", limit.limit.name);
+            problems.report(
+                Diagnostic::error(title, limit.span.clone(), "this one")
+                    .other(other.span.clone(), "and this one")
+                    .help("give one of them a `name`"),
+            );
+        }
+        limits.push(limit);
+    }
+    limits
+}
+
+fn rate_limit(mut table: Table<'_>) -> Option<RawRateLimit> {
+    let (span, problems, found_before) =
+        (table.span.clone(), table.problems, table.problems.count());
+    let named = table.text("name", name);
     let requests = table.integer_if::<u32>("requests");
     let per = table.duration("per").value;
     let burst = table.integer_if::<u32>("burst");
@@ -63,20 +101,31 @@ pub(super) fn rate_limit(mut table: Table<'_>) -> Option<RateLimit> {
         match (word.parse(), name) {
             (Ok(RateKeyWord::Client), None) => Ok(RateKey::Client),
             (Ok(RateKeyWord::Field), Some(field)) => http::field_name(field).map(RateKey::Field),
-            (Ok(RateKeyWord::Client), Some(_)) | (Ok(RateKeyWord::Field), None) | (Err(_), _) => {
-                Err(unknown_key_part(text, &["client", "header:NAME"]))
+            (Ok(RateKeyWord::Cookie), Some(name)) => http::cookie_name(name).map(RateKey::Cookie),
+            (Ok(RateKeyWord::User), None) => Ok(RateKey::User),
+            (Ok(RateKeyWord::Claim), Some(path)) if !path.is_empty() => {
+                Ok(RateKey::Claim(path.to_owned()))
+            }
+            (Ok(_) | Err(_), _) => {
+                let known = ["client", "header:NAME", "cookie:NAME", "user", "claim:NAME"];
+                Err(unknown_key_part(text, &known))
             }
         }
     });
+    let is_announced = table.boolean("headers");
     table.finish();
     let requests = requests?.value;
-    Some(RateLimit {
-        by: by.map_or(RateKey::Client, |at| at.value),
-        requests,
-        per,
-        burst: burst.map_or(requests, |at| at.value),
-        wait_max,
-    })
+    if problems.count() > found_before {
+        return None;
+    }
+    let by = by.map_or(RateKey::Client, |at| at.value);
+    let name = match named {
+        Some(at) => at.value,
+        None => format!("{}-{}", by.as_str(), show_duration(per)).into(),
+    };
+    let burst = burst.map_or(requests, |at| at.value);
+    let limit = RateLimit { name, by, requests, per, burst, wait_max, is_announced };
+    Some(RawRateLimit { limit, span })
 }
 
 /// Splits `header:NAME` into its word and the name; `client` has no name.
@@ -95,7 +144,9 @@ pub(in crate::raw) fn unknown_key_part(text: &str, known: &[&str]) -> Wrong {
             wrong.help("did you mean \"client\"?")
         }
         _ => {
-            let meant = if http::field_name(text).is_ok() { text } else { "NAME" };
+            let is_word = known.iter().any(|part| key_part(part).0 == text);
+            let is_name = !is_word && http::field_name(text).is_ok();
+            let meant = if is_name { text } else { "NAME" };
             let shown: Vec<_> = known.iter().map(|k| quote(&k.replace("NAME", meant))).collect();
             let shown: Vec<_> = shown.iter().map(String::as_str).collect();
             wrong.help(format!("write {}", either(&shown)))

@@ -36,7 +36,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawRoute {
         client_files,
         action: action::action(&mut table, &path),
         authenticate: table.text("authenticate", name),
-        rate_limit: table.table("rate_limit").and_then(filters::rate_limit),
+        rate_limits: filters::rate_limits(&mut table),
         cors: cors::read(&mut table),
         maintenance: maintenance::read(&mut table),
         error_pages: error_page::read(&mut table),

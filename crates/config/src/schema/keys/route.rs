@@ -160,9 +160,9 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
         ),
         key(
             "rate_limit",
-            Kind::Table(&RATE_LIMIT),
+            Kind::OneOrMore(&Kind::Table(&RATE_LIMIT)),
             Absent::Then("none"),
-            "How many requests a client may send; excess requests are answered with 429.",
+            "How many requests a client may send; excess requests are answered with 429. Up to 8 limits, of which each request must keep all.",
         ),
         key(
             "cors",
@@ -410,8 +410,14 @@ static RATE_LIMIT: TableSpec = TableSpec {
     heading: "rate_limit of [[route]]",
     path: "route.rate_limit",
     doc: "A token bucket per client: `burst` requests may come at once, then `requests` per `per`.",
-    example: "[[route]]\npath = \"/login\"\nservice = \"accounts\"\nrate_limit = { requests = 5, per = \"1m\", by = \"client\" }\n",
+    example: "[[route]]\npath = \"/login\"\nservice = \"accounts\"\nrate_limit = { requests = 5, per = \"1m\", by = \"client\" }\n\n[[route]]\npath = \"/search\"\nservice = \"accounts\"\nrate_limit = [{ requests = 10, per = \"1s\" }, { requests = 5000, per = \"1d\", headers = true }]\n",
     keys: &[
+        key(
+            "name",
+            Kind::Text(form("name")),
+            Absent::Then("`by` without its name, and `per`, as in `client-1m`"),
+            "The name in the access log (the `detail` of a refused request) and in the response fields. No two limits of a route have the same one.",
+        ),
         key(
             "requests",
             Kind::Integer { min: 1, max: 1_000_000 },
@@ -440,7 +446,13 @@ static RATE_LIMIT: TableSpec = TableSpec {
             "by",
             Kind::Text(form("part of a request")),
             Absent::Text("client"),
-            "The key of the bucket: `\"client\"`, the client's address (of IPv6 its /64), or `\"header:X-Key\"`, a field's value.",
+            "Which requests share a bucket: those with the same client address (`\"client\"`; of IPv6 its /64), value of a field (`\"header:X-Key\"`) or of a cookie (`\"cookie:session\"`), and with `authenticate` those of the same user (`\"user\"`) or claim of a token (`\"claim:tenant\"`).",
+        ),
+        key(
+            "headers",
+            Kind::Boolean,
+            Absent::Boolean(false),
+            "Whether responses tell the client what is left, in the fields `RateLimit` and `RateLimit-Policy`.",
         ),
     ],
 };

@@ -101,6 +101,65 @@ fn servers_are_verified() {
     }
 }
 
+/// Servers of HTTP/2 over TLS that tell their health in clear text on another port.
+#[test]
+fn checks_may_use_a_port_without_tls_and_read_the_body() {
+    let Some(scene) = Scene::new("tls-checks", &["nginx"]) else { return };
+    let ca = Authority::new(&scene, "ca");
+    let pair = ca.issue("server", &["server.internal"]);
+    let (speaks, health) = (scene.address(11, 8443), scene.address(11, 9090));
+    let told = format!(
+        "}} server {{ listen {health}; default_type application/json;
+         location /health {{ return 200 '{{\"status\":\"UP\",\"db\":{{\"up\":true}},\"roles\":[\"web\"]}}'; }}
+         location /long {{ alias {}; }}
+         location /text {{ return 200 'Ready: yes'; }}",
+        scene.file("long", "x".repeat(70_000)).display()
+    );
+    let _nginx = Nginx::start(&scene, 11, &(ssl(speaks, &pair, "") + &told));
+    let all: Vec<_> = [
+        ("json", "path = \"/health\", expect_json = { status = \"UP\", \"db.up\" = \"true\", roles = \"web\" }", None),
+        ("text", "path = \"/text\", expect_body = \"^Ready: (yes|true)$\"", None),
+        ("value", "path = \"/health\", expect_json = { \"db.up\" = \"false\" }", Some("not as in expect_json")),
+        ("member", "path = \"/health\", expect_json = { \"db.down\" = \"true\" }", Some("lacks a member")),
+        ("no-json", "path = \"/text\", expect_json = { status = \"UP\" }", Some("not a JSON object")),
+        ("no-match", "path = \"/text\", expect_body = \"^yes\"", Some("does not match expect_body")),
+        ("long", "path = \"/long\", expect_json = { status = \"UP\" }", Some("too long")),
+        ("begins", "path = \"/long\", expect_body = \"^xx\"", None),
+        ("http2", "path = \"/text\", http = \"2\"", Some("")),
+    ]
+    .into_iter()
+    .map(|(name, check, down)| {
+        let http = if name == "http2" { "" } else { ", http = \"1.1\"" };
+        let lines = format!(
+            "http = \"2\"\ntls = {{ {}, name = \"server.internal\" }}\n\
+             check = {{ {check}, port = 9090, tls = false{http}, interval = \"50ms\", timeout = \"5s\" }}",
+            ca.ca()
+        );
+        (name, lines, down)
+    })
+    .collect();
+    let tables: Vec<_> =
+        all.iter().map(|(name, lines, _)| (*name, lines.clone(), speaks)).collect();
+    let weir = Weir::start(&scene, &scene.config("workers = 1", &services(&tables)));
+    for (name, _, down) in &all {
+        let health = wait::until("a verdict", SOON, || {
+            let servers = weir.api(&format!("/api/v1/services/{name}"));
+            let server = servers["servers"][0].clone();
+            (server["health"] != "unknown").then_some(server)
+        });
+        let expected = if down.is_none() { "up" } else { "down" };
+        assert_eq!(health["health"], expected, "{name}: {health}");
+        if let Some(why) = down {
+            weir.wait_for_log(&[name, "down", why], SOON);
+        }
+        // Requests use HTTP/2 over TLS all the same.
+        if down.is_none() {
+            let answer = http::get(weir.front(), &format!("/{name}/who")).unwrap();
+            assert_eq!(answer.text().trim(), "server.internal HTTP/2.0", "{name}");
+        }
+    }
+}
+
 #[test]
 fn servers_hear_that_the_client_speaks_tls() {
     let Some(scene) = Scene::new("tls-fields", &["python3", "curl"]) else {

@@ -338,6 +338,8 @@ fn check(service: &Service) -> Value {
     let mut value = json!({
         "kind": check.kind.as_str(),
         "port": check.port,
+        "tls": service.tls.is_some() && !check.clear_text,
+        "http": check.http.unwrap_or(service.http).as_str(),
         "interval_ms": millis(check.interval),
         "timeout_ms": millis(check.timeout),
         "rise": check.rise,
@@ -345,13 +347,15 @@ fn check(service: &Service) -> Value {
     });
     match &check.kind {
         CheckKind::Tcp => {}
-        CheckKind::Http { method, path, host, fields, expect, reuse } => {
+        CheckKind::Http { method, path, host, fields, expect, body, reuse } => {
             value["method"] = json!(method);
             value["path"] = json!(path);
             value["host"] = json!(host);
             let fields = fields.iter().map(|(name, value)| json!({ "name": name, "value": value }));
             value["header"] = fields.collect();
             value["expect"] = json!(expect.0);
+            value["expect_body"] = json!(body.pattern.as_ref().map(|pattern| pattern.as_str()));
+            value["expect_json"] = body.json.iter().cloned().collect();
             value["reuse"] = json!(reuse);
         }
         CheckKind::Grpc { service, host } => {

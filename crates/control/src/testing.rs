@@ -100,6 +100,8 @@ pub(crate) fn tcp_check(interval_ms: u64) -> Check {
     Check {
         kind: model::CheckKind::Tcp,
         port: None,
+        clear_text: false,
+        http: None,
         interval: Duration::from_millis(interval_ms),
         timeout: Duration::from_secs(1),
         rise: 2,

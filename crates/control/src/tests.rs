@@ -252,6 +252,7 @@ fn a_full_server_that_answers_is_not_taken_down_by_probes_that_time_out() {
             host: None,
             fields: vec![],
             expect: StatusSet(vec![(200, 200)]),
+            body: model::BodyExpectation::default(),
             reuse: true,
         };
         let timeout = Duration::from_millis(150);

@@ -260,6 +260,8 @@ mod tests {
         Check {
             kind: CheckKind::Tcp,
             port: None,
+            clear_text: false,
+            http: None,
             interval: Duration::from_secs(2),
             timeout: Duration::from_millis(timeout_ms),
             rise,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{HttpVersion, ProxyVersion, Service, ServiceTls, StatusSet};
+use crate::{HttpVersion, Pattern, ProxyVersion, Service, ServiceTls, StatusSet};
 
 /// A service's health check settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,10 @@ pub struct Check {
     pub kind: CheckKind,
     /// Port to probe if it differs from the server's.
     pub port: Option<u16>,
+    /// Whether probes use no TLS, although the service does.
+    pub clear_text: bool,
+    /// The version of HTTP if it differs from the service's.
+    pub http: Option<HttpVersion>,
     /// Time between the starts of two probes.
     pub interval: Duration,
     /// How long this service waits for a result before the probe counts as failed.
@@ -42,6 +46,8 @@ pub enum CheckKind {
         fields: Vec<(String, String)>,
         /// The statuses that count as success.
         expect: StatusSet,
+        /// What the body must be to count as success.
+        body: BodyExpectation,
         /// Whether probes share a kept connection (false for pre-fork servers, where a kept
         /// connection holds a worker).
         reuse: bool,
@@ -54,6 +60,15 @@ pub enum CheckKind {
         /// `:authority`; `None` means the server's address.
         host: Option<String>,
     },
+}
+
+/// What the body of a response to a probe must be. Without any of it, the body does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct BodyExpectation {
+    /// It must match anywhere in the body.
+    pub pattern: Option<Pattern>,
+    /// Members of a JSON object by path, and the text that each must be, or that must be in its list.
+    pub json: Vec<(String, String)>,
 }
 
 crate::word_of! {
@@ -131,11 +146,13 @@ impl Service {
         if let CheckKind::Http { host, .. } | CheckKind::Grpc { host, .. } = &mut kind {
             host.get_or_insert_with(|| default_host.to_owned());
         }
-        let speaks_http = kind != CheckKind::Tcp || self.tls.is_some();
+        let tls = self.tls.as_ref().filter(|_| !check.clear_text);
+        let speaks_http = kind != CheckKind::Tcp || tls.is_some();
+        let http = check.http.unwrap_or(self.http);
         ProbeSpec {
             kind,
-            tls: self.tls.as_ref().map(|tls| probe_tls(tls, server)),
-            http: if speaks_http { self.http } else { HttpVersion::Http11 },
+            tls: tls.map(|tls| probe_tls(tls, server)),
+            http: if speaks_http { http } else { HttpVersion::Http11 },
             send_proxy: self.send_proxy,
         }
     }

@@ -41,7 +41,7 @@ pub use authentication::{
     IdentityValue, TokenRules,
 };
 pub use cause::{Cause, Fault, Page};
-pub use check::{Check, CheckKind, CheckWord, ProbeIdentity, ProbeSpec, ProbeTls};
+pub use check::{BodyExpectation, Check, CheckKind, CheckWord, ProbeIdentity, ProbeSpec, ProbeTls};
 pub use client_address::{AddressField, AddressFound, ClientAddress};
 pub use condition::{CertificateNames, CertificatePart, Condition, ConditionOn, Pattern, Test};
 pub use cors::{Cors, CorsOrigin};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use model::{
-    Affinity, Balance, Check, CheckKind, HashKey, PassiveHealth, QueueLimits, Retries, ServerSpec,
-    ServerTarget, Service, ServiceTimeouts, Snapshot, ZonePolicy,
+    Affinity, Balance, Check, CheckKind, HashKey, HttpVersion, PassiveHealth, Pattern, QueueLimits,
+    Retries, ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, ZonePolicy,
 };
 
 use super::{Changes, Words, or, time, yes_no};
@@ -153,7 +153,7 @@ fn check_words(old: Option<&Check>, new: Option<&Check>, words: &mut Words) {
             or(check.map(|check| show_kind(&check.kind)), "none")
         });
     };
-    let Check { kind, port, interval, timeout, rise, fall } = old;
+    let Check { kind, port, clear_text, http, interval, timeout, rise, fall } = old;
     words.value("check", kind, &new.kind, show_kind);
     if let (CheckKind::Grpc { host, .. }, CheckKind::Grpc { host: new_host, .. }) =
         (kind, &new.kind)
@@ -161,11 +161,12 @@ fn check_words(old: Option<&Check>, new: Option<&Check>, words: &mut Words) {
         words.value("check.host", host, new_host, |host| or(host.as_ref(), "the server's address"));
     }
     if let (
-        CheckKind::Http { method: _, path: _, host, fields, expect, reuse },
+        CheckKind::Http { method: _, path: _, host, fields, expect, body, reuse },
         CheckKind::Http {
             host: new_host,
             fields: new_fields,
             expect: new_expect,
+            body: new_body,
             reuse: new_reuse,
             ..
         },
@@ -174,9 +175,17 @@ fn check_words(old: Option<&Check>, new: Option<&Check>, words: &mut Words) {
         words.value("check.host", host, new_host, |host| or(host.as_ref(), "the server's address"));
         words.hidden("check.header", fields, new_fields);
         words.value("check.expect", expect, new_expect, ToString::to_string);
+        words.value("check.expect_body", &body.pattern, &new_body.pattern, |pattern| {
+            or(pattern.as_ref().map(Pattern::as_str), "any")
+        });
+        words.hidden("check.expect_json", &body.json, &new_body.json);
         words.value("check.reuse", reuse, new_reuse, yes_no);
     }
     words.value("check.port", port, &new.port, |port| or(port.as_ref(), "the server's own"));
+    words.value("check.tls", clear_text, &new.clear_text, |off| yes_no(&!off));
+    words.value("check.http", http, &new.http, |http| {
+        or(http.as_ref().map(HttpVersion::as_str), "the service's")
+    });
     words.value("check.interval", interval, &new.interval, time);
     words.value("check.timeout", timeout, &new.timeout, time);
     words.value("check.rise", rise, &new.rise, u32::to_string);

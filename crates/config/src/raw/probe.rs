@@ -1,7 +1,8 @@
 //! Reads a service's `check`.
 
-use model::{Check, CheckKind, CheckWord, StatusSet};
+use model::{BodyExpectation, Check, CheckKind, CheckWord, HttpVersion, StatusSet};
 
+use super::route::pattern;
 use super::table::{Table, is_empty_list};
 use super::{http, net, statuses};
 use crate::defaults;
@@ -12,18 +13,26 @@ use crate::units;
 const GRPC_SERVICE_MAX_BYTES: usize = 1024;
 
 /// Keys that only apply to some kinds of check, and to which.
-const KEYS_OF_KINDS: [(&str, &[CheckWord]); 7] = [
+const KEYS_OF_KINDS: [(&str, &[CheckWord]); 10] = [
     ("path", &[CheckWord::Http]),
     ("method", &[CheckWord::Http]),
     ("host", &[CheckWord::Http, CheckWord::Grpc]),
     ("header", &[CheckWord::Http]),
     ("expect", &[CheckWord::Http]),
+    ("expect_body", &[CheckWord::Http]),
+    ("expect_json", &[CheckWord::Http]),
+    ("http", &[CheckWord::Http, CheckWord::Grpc]),
     ("reuse", &[CheckWord::Http]),
     ("grpc_service", &[CheckWord::Grpc]),
 ];
 
-/// `speaks_http1`: the servers certainly do not use HTTP/2.
-pub(super) fn read(mut table: Table<'_>, speaks_http1: bool) -> Check {
+/// `speaks_http1`: the servers certainly do not use HTTP/2. `has_tls`: the service may use TLS.
+pub(super) fn read(mut table: Table<'_>, speaks_http1: bool, has_tls: bool) -> Check {
+    let version: Option<HttpVersion> = table.choice_if("http").and_then(|at| at.value.parse().ok());
+    let speaks_http1 = match table.key_span("http") {
+        Some(_) => version == Some(HttpVersion::Http11),
+        None => speaks_http1,
+    };
     let host = table.text("host", net::authority).map(|at| at.value);
     let http = http_kind(&mut table, host.clone());
     let service = table.text("grpc_service", grpc_service);
@@ -41,7 +50,7 @@ pub(super) fn read(mut table: Table<'_>, speaks_http1: bool) -> Check {
                         "gRPC is spoken over nothing else",
                     )
                     .help(
-                        "write http = \"2\" beside `check`: requests go to the servers by it, too",
+                        "write http = \"2\" beside `check` (requests go to the servers by it, too) or in it",
                     ),
                 );
             }
@@ -69,6 +78,8 @@ pub(super) fn read(mut table: Table<'_>, speaks_http1: bool) -> Check {
     let check = Check {
         kind,
         port: table.integer_if("port").map(|at| at.value),
+        clear_text: clear_text(&mut table, has_tls),
+        http: version,
         interval: interval.value,
         timeout: timeout.value,
         rise: table.integer("rise").value,
@@ -76,6 +87,22 @@ pub(super) fn read(mut table: Table<'_>, speaks_http1: bool) -> Check {
     };
     table.finish();
     check
+}
+
+fn clear_text(table: &mut Table<'_>, has_tls: bool) -> bool {
+    let span = table.key_span("tls");
+    let uses_tls = table.boolean("tls");
+    let Some(span) = span else { return false };
+    if !has_tls {
+        let (label, help) = if uses_tls {
+            ("with which settings?", "write `tls` of the service: requests use it, too")
+        } else {
+            ("checks use none anyway", "leave it out")
+        };
+        let title = "`tls` of a check of a service without TLS";
+        table.problems.report(Diagnostic::error(title, span, label).help(help));
+    }
+    !uses_tls
 }
 
 /// Reports keys that have no effect in a check of this kind.
@@ -145,7 +172,20 @@ fn http_kind(table: &mut Table<'_>, host: Option<String>) -> CheckKind {
         host,
         fields: fields.into_iter().map(|(name, value)| (name.value, value.value)).collect(),
         expect: expect(table),
+        body: body(table),
         reuse: table.boolean("reuse"),
+    }
+}
+
+fn body(table: &mut Table<'_>) -> BodyExpectation {
+    let text = |text: &str| match text {
+        "" => Err(Wrong::new("this is empty")),
+        text => Ok(text.to_owned()),
+    };
+    let json = table.map("expect_json", text, |text| Ok(text.to_owned()));
+    BodyExpectation {
+        pattern: table.text("expect_body", pattern).map(|at| at.value),
+        json: json.into_iter().map(|(path, value)| (path.value, value.value)).collect(),
     }
 }
 

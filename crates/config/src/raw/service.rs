@@ -26,6 +26,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     // An unreadable value may have been meant as "2".
     let certain = table.peek("http").is_none_or(|word| word.as_str() == Some(version.as_str()));
     let speaks_http1 = certain && version == HttpVersion::Http11;
+    let has_tls = table.peek("tls").is_some();
     let affinity_span = table.key_span("affinity");
     let (affinity, affinity_key) = table.table("affinity").map_or((None, None), affinity);
     let raw = RawService {
@@ -46,7 +47,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
             queue: queue(table.table("queue")),
             when_full: table.integer("when_full").value,
             when_all_down: table.word("when_all_down", WhenAllDown::Refuse),
-            check: table.table("check").map(|table| probe::read(table, speaks_http1)),
+            check: table.table("check").map(|table| probe::read(table, speaks_http1, has_tls)),
             passive: passive(&mut table),
             zones: zones(table.table("zones")),
             affinity,

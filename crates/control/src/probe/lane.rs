@@ -12,8 +12,8 @@ use model::{Cause, CheckKind, ProbeIdentity};
 use transport::client::{ClientError, ExchangeLimits, Request, Response};
 use wire::grpc as messages;
 
-use super::grpc;
 use super::way::{Configs, Line, Way, of_io};
+use super::{body, grpc};
 
 /// Maximum number of probes on one connection.
 const PROBES_PER_CONNECTION_MAX: u64 = 10;
@@ -58,13 +58,16 @@ impl Lane {
                 stream.reset();
                 Ok(())
             }
-            CheckKind::Http { method, path, host, fields, expect, reuse } => {
+            CheckKind::Http { method, path, host, fields, expect, body, reuse } => {
                 let fields = &with_defaults(fields.clone(), *reuse);
                 let host = host.as_deref().unwrap_or_default();
                 let request = Request { method, path, host, fields, body: &[] };
                 self.ask(&Asked { probe, limits, request }, *reuse, |response, _| {
                     let status = response.status;
-                    if expect.contains(status) { Ok(()) } else { Err(Failure::Status(status)) }
+                    if !expect.contains(status) {
+                        return Err(Failure::Status(status));
+                    }
+                    body::judge(body, &response.body, response.truncated).map_err(Failure::Said)
                 })
                 .await
             }

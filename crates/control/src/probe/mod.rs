@@ -4,6 +4,7 @@
 //! `watch`); here a probe is started, watched until the last of its consumers' timeouts, and
 //! abandoned then. Probes take no slot of their server's concurrency limit.
 
+mod body;
 mod grpc;
 mod lane;
 mod way;

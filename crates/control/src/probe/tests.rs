@@ -182,6 +182,7 @@ fn http(host: Option<&str>, reuse: bool) -> CheckKind {
         host: host.map(Into::into),
         fields: vec![],
         expect: StatusSet(vec![(200, 200)]),
+        body: model::BodyExpectation::default(),
         reuse,
     }
 }
@@ -195,6 +196,8 @@ fn checked_by(kind: CheckKind, times_ms: (u64, u64)) -> Service {
     let check = Check {
         kind,
         port: None,
+        clear_text: false,
+        http: None,
         interval: Duration::from_millis(times_ms.0),
         timeout: Duration::from_millis(times_ms.1),
         rise: 2,

@@ -54,11 +54,12 @@ pub fn of_snapshot(snapshot: &Snapshot) -> Checks {
 fn describe(kind: &CheckKind) -> String {
     match kind {
         CheckKind::Tcp => "connect".to_owned(),
-        CheckKind::Http { method, path, host, fields, expect, .. } => {
+        CheckKind::Http { method, path, host, fields, expect, body, .. } => {
             let host = host.as_deref().unwrap_or_default();
             let expect: Vec<String> =
                 expect.0.iter().map(|(low, high)| format!("{low}-{high}")).collect();
-            format!("{method} {path}, Host {host}, {fields:?}, expects {}", expect.join(","))
+            let expect = expect.join(",");
+            format!("{method} {path}, Host {host}, {fields:?}, expects {expect} {body:?}")
         }
         CheckKind::Grpc { service, host } => {
             format!("grpc.health `{service}`, {}", host.as_deref().unwrap_or_default())

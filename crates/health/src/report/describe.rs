@@ -1,6 +1,6 @@
 //! Describes a probe in words, and the details in which two of them differ.
 
-use model::{CheckKind, HttpVersion, ProbeSpec, ProbeTls};
+use model::{BodyExpectation, CheckKind, HttpVersion, ProbeSpec, ProbeTls};
 
 use super::Difference;
 
@@ -10,11 +10,12 @@ pub(super) fn describe(spec: &ProbeSpec) -> String {
     match &spec.kind {
         CheckKind::Tcp if spec.tls.is_some() => parts.push("tcp connect and TLS handshake".into()),
         CheckKind::Tcp => parts.push("tcp connect".into()),
-        CheckKind::Http { method, path, host, fields, expect, reuse } => {
+        CheckKind::Http { method, path, host, fields, expect, body, reuse } => {
             parts.push(format!("{method} {path}"));
             parts.extend(host.as_ref().map(|host| format!("Host {host}")));
             parts.extend(fields.iter().map(|(name, value)| format!("{name}: {value}")));
             parts.push(format!("expects {}", expect_text(&expect.0)));
+            parts.extend(body_text(body));
             parts.extend((!reuse).then(|| "a connection each".to_owned()));
         }
         CheckKind::Grpc { service, host } => {
@@ -67,9 +68,9 @@ pub(super) fn differences(one: &ProbeSpec, other: &ProbeSpec) -> Vec<Difference>
 }
 
 /// Returns each detail with its value, if the probe has it.
-fn aspects(spec: &ProbeSpec) -> [(&'static str, Option<String>); 11] {
+fn aspects(spec: &ProbeSpec) -> [(&'static str, Option<String>); 12] {
     let (mut method, mut path, mut fields, mut expect, mut reuse) = (None, None, None, None, None);
-    let (mut authority, mut service) = (None, None);
+    let (mut authority, mut service, mut body) = (None, None, None);
     match &spec.kind {
         CheckKind::Tcp => {}
         CheckKind::Http {
@@ -78,11 +79,13 @@ fn aspects(spec: &ProbeSpec) -> [(&'static str, Option<String>); 11] {
             host,
             fields: all,
             expect: statuses,
+            body: of_body,
             reuse: kept,
         } => {
             let all: Vec<_> = all.iter().map(|(n, v)| format!("{n}: {v}")).collect();
             fields = Some(if all.is_empty() { "none".into() } else { all.join(", ") });
             (method, path, authority) = (Some(of.clone()), Some(at.clone()), host.clone());
+            body = Some(body_text(of_body).unwrap_or_else(|| "any".to_owned()));
             (expect, reuse) = (Some(expect_text(&statuses.0)), Some(kept.to_string()));
         }
         CheckKind::Grpc { service: of, host } => {
@@ -99,12 +102,20 @@ fn aspects(spec: &ProbeSpec) -> [(&'static str, Option<String>); 11] {
         ("Host", authority),
         ("fields", fields),
         ("expect", expect),
+        ("body", body),
         ("reuse", reuse),
         ("service", service),
         ("TLS", Some(tls)),
         ("HTTP", Some(http.into())),
         ("PROXY", Some(spec.send_proxy.map_or("none", |version| version.as_str()).into())),
     ]
+}
+
+fn body_text(body: &BodyExpectation) -> Option<String> {
+    let pattern = body.pattern.as_ref().map(|pattern| format!("a body ~ {}", pattern.as_str()));
+    let json = body.json.iter().map(|(path, value)| format!("JSON {path} = {value}"));
+    let parts: Vec<_> = pattern.into_iter().chain(json).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 fn grpc_service(name: &str) -> &str {

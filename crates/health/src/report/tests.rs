@@ -16,6 +16,7 @@ fn asked(service: &str, path: &str, host: &str, interval_s: u64) -> Asked {
                 host: Some(host.into()),
                 fields: vec![],
                 expect: StatusSet(vec![(200, 200)]),
+                body: model::BodyExpectation::default(),
                 reuse: true,
             },
             tls: None,
@@ -97,6 +98,8 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
             &Check {
                 kind: kind.clone(),
                 port,
+                clear_text: false,
+                http: None,
                 interval: 2 * second,
                 timeout: second,
                 rise: 2,

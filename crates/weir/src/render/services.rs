@@ -93,9 +93,14 @@ fn limit(service: &Service) -> String {
 fn check(service: &Service) -> String {
     let Some(check) = &service.check else { return "none".to_owned() };
     let interval = model::units::show_duration(check.interval);
-    let port = check.port.map(|port| format!(" on port {port}")).unwrap_or_default();
+    let mut port = check.port.map(|port| format!(" on port {port}")).unwrap_or_default();
+    if check.clear_text {
+        port.push_str(" without TLS");
+    }
     match &check.kind {
-        CheckKind::Tcp if service.tls.is_some() => format!("tcp and TLS{port} every {interval}"),
+        CheckKind::Tcp if service.tls.is_some() && !check.clear_text => {
+            format!("tcp and TLS{port} every {interval}")
+        }
         CheckKind::Tcp => format!("tcp{port} every {interval}"),
         CheckKind::Http { method, path, host, .. } => {
             let host = host.as_ref().map(|host| format!(" of {host}")).unwrap_or_default();

@@ -150,7 +150,8 @@ fn exact(
     exact
 }
 
-fn pattern(text: &str) -> Result<Pattern, Wrong> {
+/// Reads a regular expression.
+pub(in crate::raw) fn pattern(text: &str) -> Result<Pattern, Wrong> {
     Pattern::parse(text).map_err(|why| {
         let help = if why.contains("look-around") {
             "write a second condition, with `not = true` for what must not occur"

@@ -12,6 +12,7 @@ use super::table::{Table, is_empty_list};
 use super::{RawRoute, error_page, http, maintenance, name, net};
 use crate::diagnostic::{At, Diagnostic};
 
+pub(super) use conditions::pattern;
 pub(super) use filters::{key_part, unknown_key_part};
 
 pub(super) fn read(mut table: Table<'_>) -> RawRoute {

@@ -217,6 +217,18 @@ static CHECK: TableSpec = TableSpec {
             "http: the statuses that count as success: `200`, `[200, 204]`, `\"2xx\"` or `\"200-399\"`.",
         ),
         key(
+            "expect_body",
+            Kind::Text(form("regular expression")),
+            Absent::Then("any body"),
+            "http: a regular expression that must match somewhere in the first 64 kB of the body, as in `\"ready\"` or `\"(?i)^ok$\"`.",
+        ),
+        key(
+            "expect_json",
+            Kind::Map(form("JSON member"), &TEXT),
+            Absent::Then("any body"),
+            "http: members that the JSON object in the body (at most 64 kB) must have, with their values as text: `{ status = \"UP\", \"components.db.up\" = \"true\" }`. Dots lead to members of members; in a list one element must be the value.",
+        ),
+        key(
             "grpc_service",
             Kind::Text(form("gRPC service")),
             Absent::Then("the server as a whole"),
@@ -227,6 +239,18 @@ static CHECK: TableSpec = TableSpec {
             Kind::Integer { min: 1, max: 65_535 },
             Absent::Then("the server's own"),
             "The port to probe.",
+        ),
+        key(
+            "tls",
+            Kind::Boolean,
+            Absent::Boolean(true),
+            "Whether probes use the `tls` of the service. `false` for a `port` without TLS.",
+        ),
+        key(
+            "http",
+            Kind::Choice(HttpVersion::WORDS),
+            Absent::Then("the service's"),
+            "http and grpc: the version of HTTP of probes.",
         ),
         key(
             "interval",

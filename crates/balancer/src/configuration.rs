@@ -2,8 +2,8 @@
 
 use model::{
     Action, Balance, Certificate, CheckKind, Content, ContentCoding, ErrorPage, ErrorSet,
-    FieldChanges, FieldMatch, HostPattern, Listener, Maintenance, PathMatch, Protocol, Respond,
-    ResponseFilter, Route, Service, ServiceTls, Snapshot,
+    FieldChanges, FieldMatch, HostPattern, Listener, Maintenance, PathMatch, Protocol, RedactQuery,
+    Respond, ResponseFilter, Route, Service, ServiceTls, Snapshot,
 };
 use serde_json::{Value, json};
 
@@ -29,6 +29,17 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
         "log": {
             "access": snapshot.log.access.to_string(),
             "format": snapshot.log.format.as_str(),
+            "fields": snapshot.log.fields.as_ref().map(|fields| {
+                fields.iter().map(ToString::to_string).collect::<Vec<_>>()
+            }),
+            "redact_query": match &snapshot.log.redact_query {
+                RedactQuery::Nothing => json!([]),
+                RedactQuery::Names(names) => json!(names),
+                RedactQuery::Everything => json!(["*"]),
+            },
+            "sample": snapshot.log.sample.0.iter().map(|(of, share)| {
+                (of.to_string(), json!(share))
+            }).collect::<serde_json::Map<_, _>>(),
             "tcp_info": snapshot.log.tcp_info,
             "decisions": snapshot.log.decisions,
             "explain_token_file": snapshot.log.explain_token_file,

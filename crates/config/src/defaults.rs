@@ -53,6 +53,7 @@ pub(crate) const DOCTOR: bool = true;
 pub(crate) const DOCTOR_INTERVAL: Duration = secs(10);
 /// The same as statsd's own flush interval.
 pub(crate) const METRICS_INTERVAL: Duration = secs(10);
+pub(crate) const SYSLOG_APP_NAME: &str = "weir";
 pub(crate) const METRICS_PREFIX: &str = "weir";
 
 /// Long enough for a phone on a bad link, short enough that slow heads do not pile up.

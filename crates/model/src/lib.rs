@@ -17,6 +17,7 @@ mod cors;
 mod endpoint;
 mod error_page;
 mod filter;
+mod log;
 mod maintenance;
 mod moment;
 mod networks;
@@ -48,6 +49,10 @@ pub use cors::{Cors, CorsOrigin};
 pub use endpoint::{EndpointRow, EndpointSet};
 pub use error_page::{ErrorPage, ErrorSet};
 pub use filter::{Compression, ContentCoding, MediaRange, RequestFilter, ResponseFilter};
+pub use log::{
+    AccessLog, Facility, Log, LogField, LogFormat, LogMember, LogSample, RedactQuery, SampleClass,
+    Syslog, SyslogTarget,
+};
 pub use maintenance::{Maintained, Maintenance};
 pub use moment::Moment;
 pub use networks::Networks;
@@ -58,8 +63,8 @@ pub use service::{
     ServerSpec, ServerTarget, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
 };
 pub use snapshot::{
-    AccessLog, ClientHttp2, ClientTimeouts, Doctor, ForwardFields, Listener, ListenerId, Log,
-    LogFormat, Protocol, ProtocolWord, Reload, ServiceId, Snapshot,
+    ClientHttp2, ClientTimeouts, Doctor, ForwardFields, Listener, ListenerId, Protocol,
+    ProtocolWord, Reload, ServiceId, Snapshot,
 };
 pub use status_set::StatusSet;
 pub use tcp_path::{TcpPath, TcpPathTotals, TcpSample};

@@ -1,6 +1,5 @@
 //! A validated, immutable configuration.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -9,7 +8,7 @@ use std::time::Duration;
 
 use crate::{
     Acme, AcmeCertificate, Admin, Authentication, AuthenticationId, Certificate, ClientAddress,
-    ErrorPage, HostPattern, ListenerTls, Metrics, Networks, Route, Service,
+    ErrorPage, HostPattern, ListenerTls, Log, Metrics, Networks, Route, Service,
 };
 
 /// Index of a service in [`Snapshot::services`].
@@ -150,79 +149,6 @@ pub struct Reload {
 pub struct Doctor {
     /// Interval between checks; `None`: off.
     pub interval: Option<Duration>,
-}
-
-/// What is logged and where.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Log {
-    /// Destination of the access log.
-    pub access: AccessLog,
-    /// Format of the lines.
-    pub format: LogFormat,
-    /// The share of exchanges, 0.0 to 1.0, for which TCP statistics are read on both sides.
-    pub tcp_info: f64,
-    /// Whether servers with little traffic are sampled more often, for metrics and findings only:
-    /// true if the file does not set `tcp_info`.
-    pub tcp_info_raised: bool,
-    /// The share of exchanges, 0.0 to 1.0, whose access line contains the balancing decisions.
-    pub decisions: f64,
-    /// The file with the token by which a request may ask for the same; `None`: the admin API's
-    /// token.
-    pub explain_token_file: Option<PathBuf>,
-}
-
-impl Log {
-    /// Returns settings that log nothing.
-    pub fn none() -> Log {
-        Log {
-            access: AccessLog::Off,
-            format: LogFormat::Json,
-            tcp_info: 0.0,
-            tcp_info_raised: false,
-            decisions: 0.0,
-            explain_token_file: None,
-        }
-    }
-}
-
-/// Destination of access log lines.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AccessLog {
-    /// Nowhere.
-    Off,
-    /// Standard output.
-    Stdout,
-    /// Appended to a file.
-    File(PathBuf),
-}
-
-crate::word_of! {
-    AccessLog {
-        Off = "off",
-        Stdout = "stdout",
-        File(_) = "file",
-    }
-}
-
-/// Writes the destination as a configuration has it: `off`, `stdout`, or the file's path.
-impl fmt::Display for AccessLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AccessLog::Off | AccessLog::Stdout => f.write_str(self.as_str()),
-            AccessLog::File(path) => path.display().fmt(f),
-        }
-    }
-}
-
-crate::words! {
-    /// Format of log lines.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum LogFormat {
-        /// One JSON object per line.
-        Json = "json",
-        /// Text for people.
-        Text = "text",
-    }
 }
 
 /// An address on which clients connect.

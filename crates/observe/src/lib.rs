@@ -19,6 +19,6 @@ pub use counters::{Counter, ListenerCounters, ServiceCounters, Shard};
 pub use exposition::{Format, Gauges};
 pub use histogram::{Histogram, HistogramTotals};
 pub use in_flight::{InFlight, InFlightFilter, InFlightReport, Stage};
-pub use record::{AccessRecord, TcpRecord, TcpSide, TlsRecord};
+pub use record::{AccessRecord, Concurrency, TcpRecord, TcpSide, TlsRecord};
 pub use registry::{ListenerTotals, Registry, ServiceTotals, Totals};
 pub use timestamp::{Timestamp, TimestampCache};

@@ -1,17 +1,26 @@
-//! The access line: one per exchange, as JSON for machines or as text for people.
+//! The access line: one per exchange, as JSON for machines or as text for people. The files beside
+//! this one write chosen fields and the formats of other programs, and remove secrets of queries.
 //!
 //! Much of its content was sent by a client and is untrusted: whatever the bytes, a line stays one
 //! line, JSON stays valid JSON, and no control character reaches a terminal. Appends to the
 //! caller's buffer and allocates nothing else.
+
+mod combined;
+mod fields;
+mod haproxy;
+mod redact;
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use model::{Attempt, Cause, Timings};
+use wire::http1::{RequestHead, ResponseHead};
 
 use crate::digits::{push_millis, push_u64};
 use crate::timestamp::Timestamp;
+
+pub use haproxy::Concurrency;
 
 /// The content of an access line. Empty byte strings mean unknown or, in TCP mode, not applicable.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +79,14 @@ pub struct AccessRecord<'a> {
     pub tcp: Option<TcpRecord>,
     /// The balancing decisions as JSON, if recorded.
     pub decision: Option<&'a str>,
+    /// The route that matched.
+    pub route: Option<&'a str>,
+    /// The request's head, as the client sent it.
+    pub request: Option<&'a RequestHead>,
+    /// The response's head, as the server sent it.
+    pub response: Option<&'a ResponseHead>,
+    /// The share of such lines that is written, if not all are.
+    pub sample_rate: Option<f64>,
 }
 
 /// The TLS parameters negotiated with a client.
@@ -110,6 +127,16 @@ pub struct TcpRecord {
     pub client: Option<TcpSide>,
     /// To the server of the last attempt, if there was one.
     pub server: Option<TcpSide>,
+}
+
+impl TcpRecord {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"client_rtt_ms\":");
+        push_side_json(out, self.client, b",\"client_retransmits\":");
+        out.extend_from_slice(b",\"server_rtt_ms\":");
+        push_side_json(out, self.server, b",\"server_retransmits\":");
+        out.push(b'}');
+    }
 }
 
 /// TCP statistics of one connection.
@@ -200,7 +227,15 @@ impl AccessRecord<'_> {
     fn write_json_attempts(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b",\"attempts\":");
         push_u64(out, u64::from(self.attempts));
-        out.extend_from_slice(b",\"failed_attempts\":[");
+        out.extend_from_slice(b",\"failed_attempts\":");
+        self.push_failed_attempts(out);
+        out.extend_from_slice(b",\"not_retried\":");
+        push_json(out, self.not_retried.unwrap_or_default().as_bytes());
+        out.extend_from_slice(if self.reused { b",\"reused\":true" } else { b",\"reused\":false" });
+    }
+
+    fn push_failed_attempts(&self, out: &mut Vec<u8>) {
+        out.push(b'[');
         for (index, attempt) in self.failed_attempts.iter().enumerate() {
             out.extend_from_slice(if index == 0 { b"{\"server\":\"" } else { b",{\"server\":\"" });
             push_address(out, attempt.server);
@@ -208,9 +243,7 @@ impl AccessRecord<'_> {
             out.extend_from_slice(attempt.cause.name().as_bytes());
             out.extend_from_slice(b"\"}");
         }
-        out.extend_from_slice(b"],\"not_retried\":");
-        push_json(out, self.not_retried.unwrap_or_default().as_bytes());
-        out.extend_from_slice(if self.reused { b",\"reused\":true" } else { b",\"reused\":false" });
+        out.push(b']');
     }
 
     /// Appends rarely used members: one object each, so that lines without them need few bytes.
@@ -218,14 +251,16 @@ impl AccessRecord<'_> {
         match &self.tcp {
             None => out.extend_from_slice(b",\"tcp\":null,\"decision\":"),
             Some(tcp) => {
-                out.extend_from_slice(b",\"tcp\":{\"client_rtt_ms\":");
-                push_side_json(out, tcp.client, b",\"client_retransmits\":");
-                out.extend_from_slice(b",\"server_rtt_ms\":");
-                push_side_json(out, tcp.server, b",\"server_retransmits\":");
-                out.extend_from_slice(b"},\"decision\":");
+                out.extend_from_slice(b",\"tcp\":");
+                tcp.write_json(out);
+                out.extend_from_slice(b",\"decision\":");
             }
         }
         out.extend_from_slice(self.decision.unwrap_or("null").as_bytes());
+        if let Some(rate) = self.sample_rate {
+            // Writing to a Vec cannot fail.
+            let _ = write!(out, ",\"sample_rate\":{rate}");
+        }
     }
 
     /// Appends the record as one line: time, status, cause, total milliseconds, method, host and
@@ -322,6 +357,10 @@ impl AccessRecord<'_> {
         if let Some(decision) = self.decision {
             out.extend_from_slice(b" decision=");
             push_text(out, decision.as_bytes());
+        }
+        if let Some(rate) = self.sample_rate {
+            // Writing to a Vec cannot fail.
+            let _ = write!(out, " sample_rate={rate}");
         }
     }
 }
@@ -422,6 +461,12 @@ fn push_hex_escapes(out: &mut Vec<u8>, bytes: &[u8]) {
 
 fn push_hex(out: &mut Vec<u8>, byte: u8) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+}
+
+/// As [`push_hex`], as nginx and HAProxy write it.
+fn push_hex_upper(out: &mut Vec<u8>, byte: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
 }
 

@@ -1,13 +1,19 @@
 //! Writes access log lines: buffered per worker, handed over in batches, written by a dedicated
 //! thread. If the writer cannot keep up, lines are dropped and counted; requests never wait for it.
 
+mod syslog;
+
 use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 use model::AccessLog;
+
+use syslog::{Batch, Collector};
 
 /// Size at which a batch is handed over. The worker's timer hands over smaller ones.
 const BATCH_BYTES: usize = 32 * 1024;
@@ -24,17 +30,26 @@ const FINISH_MAX: Duration = Duration::from_secs(1);
 
 /// The sending side of the writer's queue, used by the workers.
 #[derive(Clone)]
-pub struct AccessSink(SyncSender<Order>);
+pub struct AccessSink {
+    orders: SyncSender<Order>,
+    /// Lines that the writer could not write, until a worker counts them.
+    lost: Arc<AtomicU64>,
+}
 
 /// A message to the writer thread.
 enum Order {
-    Write(Vec<u8>),
+    Write(Batch),
     /// Write to this target from now on.
     Redirect(AccessTarget),
 }
 
 /// An opened access log.
-pub struct AccessTarget(Box<dyn Write + Send>);
+pub struct AccessTarget(Target);
+
+enum Target {
+    Stream(Box<dyn Write + Send>),
+    Collector(Box<Collector>),
+}
 
 impl AccessTarget {
     /// Opens the file or stream that a configuration names. `owner` is the user and group that this
@@ -45,9 +60,11 @@ impl AccessTarget {
     /// When the file cannot be opened for appending.
     pub fn open(log: &AccessLog, owner: Option<(u32, u32)>) -> io::Result<AccessTarget> {
         Ok(AccessTarget(match log {
-            AccessLog::Off => Box::new(io::sink()),
-            AccessLog::Stdout => Box::new(io::stdout()),
-            AccessLog::File(path) => Box::new(os::log_file::append(path, owner)?),
+            AccessLog::Off => Target::Stream(Box::new(io::sink())),
+            AccessLog::Stdout => Target::Stream(Box::new(io::stdout())),
+            AccessLog::File(path) => Target::Stream(Box::new(os::log_file::append(path, owner)?)),
+            // A collector may come later than Weir.
+            AccessLog::Syslog(syslog) => Target::Collector(Box::new(Collector::new(syslog))),
         }))
     }
 }
@@ -58,11 +75,13 @@ impl AccessSink {
     /// # Errors
     /// When the thread cannot be created.
     pub fn start(target: AccessTarget) -> io::Result<(AccessSink, AccessWriter)> {
-        let (sender, receiver) = sync_channel(ORDERS_MAX);
+        let (orders, receiver) = sync_channel(ORDERS_MAX);
+        let lost = Arc::default();
+        let sink = AccessSink { orders, lost: Arc::clone(&lost) };
         let writer = thread::Builder::new()
             .name("access-log".into())
-            .spawn(move || write_batches(target, &receiver))?;
-        Ok((AccessSink(sender), AccessWriter(writer)))
+            .spawn(move || write_batches(target.0, &receiver, &lost))?;
+        Ok((sink, AccessWriter(writer)))
     }
 
     /// Writes to `target` from now on, because the log file was rotated or the configuration names
@@ -72,7 +91,7 @@ impl AccessSink {
         let deadline = os::clock::now() + REDIRECT_MAX;
         let mut order = Order::Redirect(target);
         loop {
-            match self.0.try_send(order) {
+            match self.orders.try_send(order) {
                 Ok(()) => return true,
                 Err(TrySendError::Disconnected(_)) => return false,
                 Err(TrySendError::Full(_)) if os::clock::now() >= deadline => return false,
@@ -107,25 +126,56 @@ impl AccessWriter {
     }
 }
 
-fn write_batches(mut target: AccessTarget, orders: &Receiver<Order>) {
+fn write_batches(mut target: Target, orders: &Receiver<Order>, lost: &AtomicU64) {
     let mut failed = false;
-    for order in orders {
-        let batch = match order {
-            Order::Write(batch) => batch,
-            Order::Redirect(next) => {
-                target = next;
-                failed = false;
-                continue;
-            }
+    loop {
+        let order = match &mut target {
+            Target::Stream(_) => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Target::Collector(collector) => next_order(collector, orders),
         };
-        let result = target.0.write_all(&batch).and_then(|()| target.0.flush());
-        // A full disk or a closed pipe must not stop traffic; it is logged once.
-        if let Err(error) = &result
-            && !failed
-        {
-            tracing::warn!(%error, "cannot write the access log; lines are lost");
+        match (order, &mut target) {
+            (Ok(Order::Write(batch)), Target::Stream(stream)) => {
+                let result = stream.write_all(&batch.lines).and_then(|()| stream.flush());
+                // A full disk or a closed pipe must not stop traffic; it is logged once.
+                if let Err(error) = &result {
+                    lost.fetch_add(batch.count, Relaxed);
+                    if !failed {
+                        tracing::warn!(%error, "cannot write the access log; lines are lost");
+                    }
+                }
+                failed = result.is_err();
+            }
+            (Ok(Order::Write(batch)), Target::Collector(collector)) => collector.add(batch),
+            (Ok(Order::Redirect(next)), before) => {
+                if let Target::Collector(collector) = before {
+                    collector.finish();
+                    lost.fetch_add(collector.take_lost(), Relaxed);
+                }
+                target = next.0;
+                failed = false;
+            }
+            (Err(RecvTimeoutError::Timeout), Target::Collector(collector)) => {
+                collector.send(os::clock::now());
+            }
+            (Err(RecvTimeoutError::Disconnected), Target::Collector(collector)) => {
+                collector.finish();
+                lost.fetch_add(collector.take_lost(), Relaxed);
+                return;
+            }
+            (Err(_), Target::Stream(_)) => return,
         }
-        failed = result.is_err();
+        if let Target::Collector(collector) = &mut target {
+            lost.fetch_add(collector.take_lost(), Relaxed);
+        }
+    }
+}
+
+/// Returns the next order; the error `Timeout` means that the collector is due. All orders come before
+/// it, so that a slow collector never fills the workers' queue.
+fn next_order(collector: &Collector, orders: &Receiver<Order>) -> Result<Order, RecvTimeoutError> {
+    match collector.wait(os::clock::now()) {
+        None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        Some(wait) => orders.recv_timeout(wait),
     }
 }
 
@@ -133,20 +183,29 @@ fn write_batches(mut target: AccessTarget, orders: &Receiver<Order>) {
 pub(crate) struct AccessBatch {
     sink: AccessSink,
     lines: RefCell<Vec<u8>>,
+    /// Lent to what writes a line.
+    spare: RefCell<Vec<u8>>,
     count: Cell<u64>,
     dropped: Cell<u64>,
 }
 
 impl AccessBatch {
     pub(crate) fn new(sink: AccessSink) -> AccessBatch {
-        AccessBatch { sink, lines: RefCell::default(), count: Cell::new(0), dropped: Cell::new(0) }
+        AccessBatch {
+            sink,
+            lines: RefCell::default(),
+            spare: RefCell::default(),
+            count: Cell::new(0),
+            dropped: Cell::new(0),
+        }
     }
 
-    /// Appends one line, written by `write`, newline included.
-    pub(crate) fn line(&self, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Appends one line, written by `write` into its second argument, newline included. The first may
+    /// hold anything in between.
+    pub(crate) fn line(&self, write: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>)) {
         let full = {
             let mut lines = self.lines.borrow_mut();
-            write(&mut lines);
+            write(&mut self.spare.borrow_mut(), &mut lines);
             lines.len() >= BATCH_BYTES
         };
         self.count.set(self.count.get() + 1);
@@ -163,14 +222,16 @@ impl AccessBatch {
         }
         let batch = std::mem::replace(&mut *lines, Vec::with_capacity(BATCH_BYTES + 1024));
         let count = self.count.replace(0);
-        if self.sink.0.try_send(Order::Write(batch)).is_err() {
+        let batch = Batch { lines: batch, count, at: os::clock::wall() };
+        if self.sink.orders.try_send(Order::Write(batch)).is_err() {
             self.dropped.set(self.dropped.get() + count);
         }
     }
 
-    /// Returns the number of lines dropped since the last call.
+    /// Returns the number of lines dropped since the last call, also those that the writer could not
+    /// write for any worker.
     pub(crate) fn take_dropped(&self) -> u64 {
-        self.dropped.replace(0)
+        self.dropped.replace(0) + self.sink.lost.swap(0, Relaxed)
     }
 }
 
@@ -187,7 +248,7 @@ mod tests {
         let (sink, writer) = AccessSink::start(open(&AccessLog::File(log.clone()))).unwrap();
         let batch = AccessBatch::new(sink.clone());
         let line = |text: &str| {
-            batch.line(|out| out.extend(text.bytes()));
+            batch.line(|_, out| out.extend(text.bytes()));
             batch.flush();
         };
         line("one\n");
@@ -208,10 +269,11 @@ mod tests {
     #[test]
     fn a_stalled_reader_does_not_delay_shutdown() {
         let (reader, pipe) = io::pipe().unwrap();
-        let (sink, writer) = AccessSink::start(AccessTarget(Box::new(pipe))).unwrap();
+        let (sink, writer) =
+            AccessSink::start(AccessTarget(Target::Stream(Box::new(pipe)))).unwrap();
         let batch = AccessBatch::new(sink.clone());
         // More than any system's pipe buffer holds.
-        batch.line(|out| out.resize(4 << 20, b'x'));
+        batch.line(|_, out| out.resize(4 << 20, b'x'));
         drop((sink, batch));
         assert!(!writer.finish());
         drop(reader);

@@ -1,13 +1,15 @@
 //! The record of one exchange: filled in while it runs, closed once, then counted in metrics and
 //! logged.
 
+mod line;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use decide::{Ask, Endpoint, LiveService, Slot};
-use model::{Attempt, Cause, ListenerId, LogFormat, Moment, ServiceId, Timings};
-use observe::{AccessRecord, TcpRecord, TcpSide, TlsRecord};
+use model::{Attempt, Cause, Moment, Route, ServiceId, Timings};
+use observe::{TcpSide, TlsRecord};
 use transport::Stream;
 use wire::http1::{Known, RequestHead, Version};
 
@@ -17,10 +19,13 @@ use crate::explain::Explanation;
 use crate::failure::Reason;
 use crate::head::RequestId;
 use crate::plane::Plane;
+use crate::scratch::Scratch;
 use crate::server_connection::ServerConnection;
 use crate::tcp_sample;
 use crate::via::{Accepted, Via};
 use crate::worker::Worker;
+
+use line::Line;
 
 /// The record of an exchange in progress.
 pub(crate) struct Record {
@@ -48,6 +53,10 @@ pub(crate) struct Record {
     pub(crate) tcp_server: Option<TcpSide>,
     /// The explanation of the balancing decisions; `None` if not requested.
     pub(crate) explanation: Option<Box<Explanation>>,
+    /// Whether the request has asked for its explanation, so that its line is written in any case.
+    is_asked: bool,
+    /// Whether the exchange's storage has the head of the response that the client received.
+    has_response: bool,
     /// Connections opened for this exchange.
     connections: u32,
     failed: Vec<Attempt>,
@@ -83,6 +92,8 @@ impl Record {
             raises_tcp: false,
             tcp_server: None,
             explanation: None,
+            is_asked: false,
+            has_response: false,
             connections: 0,
             failed: Vec::new(),
             not_retried: None,
@@ -102,7 +113,7 @@ impl Record {
         let mut record = Record::new(os::clock::now(), RequestId::new(random));
         record.asks_tcp = plane.sampling.asks_tcp(random);
         record.raises_tcp = plane.sampling.is_raised();
-        record.explanation = plane.explanation(random, request);
+        (record.explanation, record.is_asked) = plane.explanation(random, request);
         record
     }
 
@@ -126,6 +137,7 @@ impl Record {
     /// Records a failed attempt that is retried.
     pub(crate) fn failed_attempt(&mut self, server: SocketAddr, cause: Cause) {
         self.failed.push(Attempt { server, cause });
+        self.has_response = false;
         self.endpoint = None;
         self.reused = false;
         self.tcp_server = None;
@@ -164,6 +176,7 @@ impl Record {
     /// Records the final response head.
     pub(crate) fn head_arrived(&mut self, status: u16) {
         self.status = status;
+        self.has_response = true;
         self.head_at = os::clock::now();
         self.timings.first_byte = self.head_at - self.started;
     }
@@ -186,6 +199,7 @@ impl Record {
     /// Records an answer that Weir generates itself.
     pub(crate) fn answered(&mut self, answer: &Answer) {
         self.status = answer.status;
+        self.has_response = false;
         self.detail = answer.detail;
         self.end(answer.cause);
     }
@@ -233,14 +247,17 @@ pub(crate) fn finish(
     worker: &Worker,
     plane: &Plane,
     (client, address): (&Client, SocketAddr),
-    request: &RequestHead,
+    route: Option<&Route>,
+    scratch: &Scratch,
     record: &Record,
 ) {
+    let request: &RequestHead = &scratch.request;
     let peer = client.origin.peer;
     let line = Line {
         client: address,
         peer: (peer != address).then_some(peer),
         listener: client.via.listener,
+        live: &client.via.live,
         request_id: request_id(client, request, &record.id),
         method: request.method().as_bytes(),
         host: request.authority().as_bytes(),
@@ -248,6 +265,9 @@ pub(crate) fn finish(
         protocol: protocol(&client.stream, request),
         tls: tls_record(&client.stream),
         tcp_client: tcp_client(&client.stream, record),
+        route: route.map(|route| &*route.name),
+        request: Some(request),
+        response: record.has_response.then_some(&scratch.response),
     };
     close(worker, plane, &line, record);
 }
@@ -256,7 +276,7 @@ pub(crate) fn finish(
 pub(crate) fn finish_tcp(worker: &Worker, accepted: &Accepted, record: &Record) {
     let tcp_client = tcp_client(&accepted.stream, record);
     let tls = tls_record(&accepted.stream);
-    let bare = Line::bare(accepted.peer, accepted.via.listener, record.id.as_bytes());
+    let bare = Line::bare(accepted.peer, &accepted.via, record.id.as_bytes());
     let line = Line { protocol: "TCP", tls, tcp_client, ..bare };
     close(worker, &accepted.via.plane, &line, record);
 }
@@ -271,7 +291,7 @@ pub(crate) fn refused(
 ) {
     let mut record = Record::new(started, id);
     record.answered(answer);
-    let line = Line::bare(client.origin.peer, client.via.listener, id.as_bytes());
+    let line = Line::bare(client.origin.peer, &client.via, id.as_bytes());
     close(worker, &client.via.plane, &line, &record);
 }
 
@@ -281,7 +301,7 @@ pub(crate) fn ended_before_exchange(worker: &Worker, via: &Via, peer: SocketAddr
     let mut record = Record::new(os::clock::now(), id);
     record.detail = reason.detail;
     record.end(reason.cause);
-    close(worker, &via.plane, &Line::bare(peer, via.listener, id.as_bytes()), &record);
+    close(worker, &via.plane, &Line::bare(peer, via, id.as_bytes()), &record);
 }
 
 /// Records a stream that was refused before it became a request. `status` is the status it was
@@ -296,39 +316,8 @@ pub(crate) fn refused_stream(
     let mut record = Record::new(os::clock::now(), id);
     (record.status, record.detail) = (status, reason.detail);
     record.end(reason.cause);
-    let line = Line { protocol: "HTTP/2", ..Line::bare(peer, via.listener, id.as_bytes()) };
+    let line = Line { protocol: "HTTP/2", ..Line::bare(peer, via, id.as_bytes()) };
     close(worker, &via.plane, &line, &record);
-}
-
-/// The request fields of an access line.
-struct Line<'a> {
-    client: SocketAddr,
-    peer: Option<SocketAddr>,
-    listener: ListenerId,
-    request_id: &'a [u8],
-    method: &'a [u8],
-    host: &'a [u8],
-    path: &'a [u8],
-    protocol: &'static str,
-    tls: Option<TlsRecord<'a>>,
-    tcp_client: Option<TcpSide>,
-}
-
-impl<'a> Line<'a> {
-    fn bare(client: SocketAddr, listener: ListenerId, request_id: &'a [u8]) -> Line<'a> {
-        Line {
-            client,
-            peer: None,
-            listener,
-            request_id,
-            method: b"",
-            host: b"",
-            path: b"",
-            protocol: "",
-            tls: None,
-            tcp_client: None,
-        }
-    }
 }
 
 /// Returns the protocol that the client of an exchange speaks.
@@ -357,47 +346,9 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
     let status = (record.status > 0).then_some(record.status);
     plane.listeners[line.listener.0 as usize].exchanges.count(record.cause, status);
     count_service(worker, plane, record, status);
-    let Some(format) = plane.access_format else {
-        return;
-    };
-    let snapshot = &plane.published.snapshot;
-    let decision = record.explanation.as_ref().map(|explanation| explanation.to_json());
-    let row = record.endpoint.as_ref().map(|endpoint| &endpoint.row);
-    let line = AccessRecord {
-        time: worker.timestamps.borrow_mut().at(os::clock::wall()),
-        request_id: line.request_id,
-        client: line.client,
-        peer: line.peer,
-        user: record.user.as_deref(),
-        listener: &snapshot.listeners[line.listener.0 as usize].name,
-        method: line.method,
-        host: line.host,
-        path: line.path,
-        protocol: line.protocol,
-        tls: line.tls,
-        grpc_status: record.grpc_status,
-        status,
-        cause: record.cause,
-        detail: record.exceeded.as_deref().or(Some(record.detail)).filter(|text| !text.is_empty()),
-        service: record.service.map(|id| &*snapshot.service(id).name),
-        server: row.map(|row| &*row.name),
-        zone: row.and_then(|row| row.zone.as_deref()),
-        attempts: record.attempts(),
-        failed_attempts: &record.failed,
-        not_retried: record.not_retried,
-        reused: record.reused,
-        timings: record.timings,
-        request_bytes: record.body_in,
-        response_bytes: record.body_out,
-        tcp: record
-            .asks_tcp
-            .then_some(TcpRecord { client: line.tcp_client, server: record.tcp_server }),
-        decision: decision.as_deref(),
-    };
-    worker.access.line(|out| match format {
-        LogFormat::Json => line.write_json(out),
-        LogFormat::Text => line.write_text(out),
-    });
+    if plane.logs {
+        line::write(worker, plane, line, record, status);
+    }
 }
 
 fn count_service(worker: &Worker, plane: &Plane, record: &Record, status: Option<u16>) {

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use decide::Published;
-use model::{AccessLog, LogFormat, ServiceId};
+use model::{AccessLog, ServiceId};
 use observe::{ListenerCounters, ServiceCounters, Shard};
 use wire::http1::{Known, RequestHead};
 
@@ -21,7 +21,8 @@ pub(crate) struct Plane {
     /// By service, looked up with the first exchange.
     services: Box<[OnceCell<Arc<ServiceCounters>>]>,
     pub(crate) listeners: Vec<Arc<ListenerCounters>>,
-    pub(crate) access_format: Option<LogFormat>,
+    /// Whether there is an access log.
+    pub(crate) logs: bool,
     /// Which exchanges are sampled.
     pub(crate) sampling: Sampling,
     may_explain: Option<MayExplain>,
@@ -37,11 +38,10 @@ impl Plane {
     pub(crate) fn new(published: Arc<Published>, shard: &Shard, shared: &Shared) -> Plane {
         let snapshot = &published.snapshot;
         let (generation, listeners) = (published.generation, snapshot.listeners.iter());
-        let access_format = (snapshot.log.access != AccessLog::Off).then_some(snapshot.log.format);
         Plane {
             services: snapshot.services.iter().map(|_| OnceCell::new()).collect(),
             listeners: listeners.map(|l| shard.listener_of(generation, &l.name)).collect(),
-            access_format,
+            logs: snapshot.log.access != AccessLog::Off,
             sampling: Sampling::new(&snapshot.log),
             may_explain: shared.may_explain(),
             tls: shared.tls.of(snapshot),
@@ -60,18 +60,21 @@ impl Plane {
     }
 
     /// Starts the decision record of a request with this ID, if it is sampled or presents the
-    /// token.
+    /// token; also returns whether it presents it.
     pub(crate) fn explanation(
         &self,
         id: u128,
         request: Option<&RequestHead>,
-    ) -> Option<Box<Explanation>> {
-        self.access_format?;
+    ) -> (Option<Box<Explanation>>, bool) {
+        if !self.logs {
+            return (None, false);
+        }
         let asks = || {
             let presented = request?.known(Known::WeirExplain)?;
             self.may_explain.as_ref().filter(|may_explain| may_explain(presented))
         };
-        let is_recorded = self.sampling.records_decisions(id) || asks().is_some();
-        is_recorded.then(Box::default)
+        let is_asked = asks().is_some();
+        let is_recorded = is_asked || self.sampling.records_decisions(id);
+        (is_recorded.then(Box::default), is_asked)
     }
 }

@@ -179,6 +179,10 @@ fn decide_requests() {
             response_bytes: 15_000,
             tcp: None,
             decision: None,
+            route: None,
+            request: None,
+            response: None,
+            sample_rate: None,
         }
         .write_json(&mut line);
         drop(slot);

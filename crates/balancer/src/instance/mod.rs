@@ -407,6 +407,9 @@ fn open_access_log(
     proxy::AccessTarget::open(access, owner).map_err(|error| {
         let why = match access {
             AccessLog::File(path) => preflight::access_log_error(path, &error),
+            AccessLog::Syslog(syslog) => {
+                format!("cannot send the access log to {}: {error}", syslog.to)
+            }
             AccessLog::Stdout | AccessLog::Off => {
                 format!("cannot write the access log to standard output: {error}")
             }

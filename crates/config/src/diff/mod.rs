@@ -16,8 +16,8 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use model::{
-    AccessLog, Acme, Admin, Authentication, Doctor, Log, Maintenance, Metrics, MetricsListener,
-    Reload, Snapshot,
+    AccessLog, Acme, Admin, Authentication, Doctor, Log, LogSample, Maintenance, Metrics,
+    MetricsListener, RedactQuery, Reload, Snapshot,
 };
 
 use model::units::show_duration;
@@ -207,9 +207,34 @@ fn acme_words(before: Option<&Acme>, after: Option<&Acme>, words: &mut Words) {
 }
 
 fn log_settings(before: &Log, after: &Log, words: &mut Words) {
-    let Log { access, format, tcp_info, tcp_info_raised, decisions, explain_token_file } = before;
+    let Log {
+        access,
+        format,
+        fields,
+        redact_query,
+        sample,
+        tcp_info,
+        tcp_info_raised,
+        decisions,
+        explain_token_file,
+    } = before;
     words.value("log.access", access, &after.access, AccessLog::to_string);
     words.value("log.format", format, &after.format, |format| format.as_str().to_owned());
+    words.value("log.fields", fields, &after.fields, |fields| {
+        or(fields.as_ref().map(|fields| joined(fields)), "the default")
+    });
+    words.value("log.redact_query", redact_query, &after.redact_query, |redact| match redact {
+        RedactQuery::Nothing => "nothing".to_owned(),
+        RedactQuery::Names(names) => names.join(" "),
+        RedactQuery::Everything => "*".to_owned(),
+    });
+    words.value("log.sample", sample, &after.sample, |LogSample(shares)| match shares.as_slice() {
+        [] => "every line".to_owned(),
+        shares => {
+            let shown: Vec<_> = shares.iter().map(|(of, share)| format!("{of} {share}")).collect();
+            shown.join(", ")
+        }
+    });
     let share = |(share, raised): &(f64, bool)| match raised {
         true => format!("{share}, more where there is little traffic"),
         false => share.to_string(),
@@ -251,6 +276,11 @@ impl Words {
             self.0.push(format!("{key} changed"));
         }
     }
+}
+
+fn joined(values: &[impl Display]) -> String {
+    let shown: Vec<_> = values.iter().map(ToString::to_string).collect();
+    shown.join(" ")
 }
 
 fn or(value: Option<impl Display>, none: &str) -> String {

@@ -9,6 +9,7 @@ mod content;
 mod error_page;
 pub(crate) mod http;
 mod listener;
+mod log;
 mod maintenance;
 pub(crate) mod net;
 mod numbers;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use toml::Spanned;
 use toml::de::DeValue;
 
-use super::table::Table;
-use crate::diagnostic::{At, Diagnostic, Span};
+use super::table::{Entry, Table, mismatch};
+use crate::diagnostic::{At, Diagnostic, Span, Wrong};
 use crate::schema::spec::{Absent, Kind};
 use crate::units;
 
@@ -46,18 +47,44 @@ impl Table<'_> {
     pub(crate) fn number_if(&mut self, key: &'static str) -> Option<At<f64>> {
         let kind = self.key_spec(key).kind;
         let value = self.value(key)?;
+        self.number_in(key, &kind, value)
+    }
+
+    /// Reads a table of names and numbers, sorted by name.
+    pub(super) fn numbers<T>(
+        &mut self,
+        key: &'static str,
+        name: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Vec<(At<T>, At<f64>)> {
+        let Kind::Map(form, of) = self.key_spec(key).kind else {
+            return Vec::new();
+        };
+        let mut read = Vec::new();
+        for Entry { name: at, written, value } in self.entries(key, |text| Ok(text.to_owned())) {
+            let number = self.number_in(written, of, value);
+            let name = name(&at.value).map(|value| At { value, span: at.span.clone() });
+            match (name, number) {
+                (Ok(name), Some(number)) => read.push((name, number)),
+                (Ok(_), None) => {}
+                (Err(wrong), _) => self.report_wrong(key, &Kind::Text(form), at.span, wrong),
+            }
+        }
+        read
+    }
+
+    fn number_in(&self, key: &str, kind: &Kind, value: &Spanned<DeValue<'_>>) -> Option<At<f64>> {
         let read = match value.get_ref() {
             DeValue::Float(float) => float.as_str().replace('_', "").parse::<f64>().ok(),
             other => integer(other).map(|n| n as f64),
         };
-        let (Some(read), Kind::Number { min, max }) = (read, kind) else {
-            self.mismatch(key, value);
+        let (Some(read), Kind::Number { min, max }) = (read, *kind) else {
+            self.problems.report(mismatch(key, kind, value));
             return None;
         };
         if (min..=max).contains(&read) {
             return Some(At { value: read, span: value.span() });
         }
-        self.out_of_bounds(key, &kind, value.span());
+        self.out_of_bounds(key, kind, value.span());
         None
     }
 

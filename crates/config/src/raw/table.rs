@@ -178,7 +178,7 @@ impl<'t> Table<'t> {
         self.problems.report(mismatch(key, &kind, value));
     }
 
-    fn report_wrong(&self, key: &str, kind: &Kind, span: Span, wrong: Wrong) {
+    pub(super) fn report_wrong(&self, key: &str, kind: &Kind, span: Span, wrong: Wrong) {
         let title = match kind {
             Kind::OneOrMore(Kind::Text(form)) | Kind::List(Kind::Text(form)) | Kind::Text(form) => {
                 match form.name {

@@ -1,14 +1,14 @@
-//! Reads the top level, `[log]` and `[reload]`.
+//! Reads the top level, `[reload]` and `[doctor]`.
 
 use std::num::NonZeroU16;
-use std::path::PathBuf;
 
-use model::{AccessLog, Doctor, Log, LogFormat, Reload};
+use model::{Doctor, Reload};
 use toml::de::DeTable;
 
-use super::table::{Table, choose};
+use super::table::Table;
 use super::{
-    Document, RawService, acme, admin, authentication, listener, name, net, paths, route, service,
+    Document, RawService, acme, admin, authentication, listener, log, name, net, paths, route,
+    service,
 };
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Problems, Wrong};
@@ -37,7 +37,7 @@ pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
         metrics: table.table("metrics").map_or_else(admin::no_metrics, admin::metrics),
         acme: table.table("acme").map(acme::read),
         resolver: table.text("resolver", net::dns_server).map(|at| at.value),
-        log: table.table("log").map_or_else(default_log, log),
+        log: table.table("log").map_or_else(log::default, log::read),
         reload: table.table("reload").map_or(Reload { watch: defaults::WATCH }, reload),
         doctor: table.table("doctor").map_or_else(default_doctor, doctor),
         listeners: table.tables("listener").into_iter().map(listener::read).collect(),
@@ -105,41 +105,4 @@ fn doctor(mut table: Table<'_>) -> Doctor {
     let interval = table.duration("interval").value;
     table.finish();
     Doctor { interval: enabled.then_some(interval) }
-}
-
-fn default_log() -> Log {
-    Log {
-        access: AccessLog::Stdout,
-        format: LogFormat::Json,
-        tcp_info: defaults::TCP_INFO,
-        tcp_info_raised: true,
-        decisions: defaults::DECISIONS,
-        explain_token_file: None,
-    }
-}
-
-fn log(mut table: Table<'_>) -> Log {
-    let access = table.text("access", |text| match text {
-        _ if text == AccessLog::Stdout.as_str() => Ok(AccessLog::Stdout),
-        _ if text == AccessLog::Off.as_str() => Ok(AccessLog::Off),
-        path if path.contains('/') && !path.contains('\0') => {
-            Ok(AccessLog::File(PathBuf::from(path)))
-        }
-        "stderr" => {
-            Err(Wrong::new("standard error is for Weir's own log").help("did you mean \"stdout\"?"))
-        }
-        other => Err(match choose(other, &[AccessLog::Stdout.as_str(), AccessLog::Off.as_str()]) {
-            Err(Wrong { help: Some(help), .. }) => Wrong::new("no such destination").help(help),
-            _ => Wrong::new("no such destination")
-                .help(format!("a path contains a slash: write \"./{other}\"")),
-        }),
-    });
-    let format = table.word("format", LogFormat::Json);
-    let given = table.number_if("tcp_info").map(|at| at.value);
-    let (tcp_info, tcp_info_raised) = (given.unwrap_or(defaults::TCP_INFO), given.is_none());
-    let decisions = table.number("decisions").value;
-    let explain_token_file = table.text("explain_token_file", paths::absolute).map(|at| at.value);
-    table.finish();
-    let access = access.map_or(AccessLog::Stdout, |access| access.value);
-    Log { access, format, tcp_info, tcp_info_raised, decisions, explain_token_file }
 }

@@ -1,5 +1,7 @@
 //! Tests that every line stays one line, with the right content.
 
+mod formats;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -39,6 +41,10 @@ fn record() -> AccessRecord<'static> {
         response_bytes: 50_000,
         tcp: None,
         decision: None,
+        route: None,
+        request: None,
+        response: None,
+        sample_rate: None,
     }
 }
 

@@ -229,7 +229,7 @@ impl<'a> Exchange<'a> {
     /// Counts and logs the exchange.
     fn close(self) {
         self.client.entry.end();
-        let Exchange { worker, plane, client, address, scratch, record, .. } = self;
-        account::finish(worker, plane, (client, address), &scratch.request, &record);
+        let Exchange { worker, plane, client, address, route, scratch, record, .. } = self;
+        account::finish(worker, plane, (client, address), route, scratch, &record);
     }
 }

@@ -34,6 +34,14 @@ impl RequestId {
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
+
+    /// Returns whether an exchange with this ID belongs to a share of all, 0.0 to 1.0. Its first 32
+    /// bits decide; `tcp_sample` draws from others.
+    pub(crate) fn is_within(&self, share: f64) -> bool {
+        let digit = |digit: &u8| char::from(*digit).to_digit(16).unwrap_or_default();
+        let drawn = self.0[..8].iter().fold(0, |number, next| number << 4 | digit(next));
+        f64::from(drawn) < share * 4_294_967_296.0
+    }
 }
 
 fn hex(number: u128) -> [u8; 32] {

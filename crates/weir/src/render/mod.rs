@@ -88,11 +88,14 @@ fn balancer(snapshot: &Snapshot) -> String {
     let form = match snapshot.log.format {
         LogFormat::Json => "JSON",
         LogFormat::Text => "text",
+        LogFormat::Combined => "combined format",
+        LogFormat::Haproxy => "HAProxy's format",
     };
     let log = match &snapshot.log.access {
         AccessLog::Off => "off".to_owned(),
         AccessLog::Stdout => format!("{form} to standard output"),
         AccessLog::File(path) => format!("{form} to {}", path.display()),
+        AccessLog::Syslog(syslog) => format!("{form} to syslog at {}", syslog.to),
     };
     row("access log", log);
     columns.text()

@@ -6,6 +6,7 @@ mod acme;
 mod authentication;
 mod error_page;
 mod listener;
+mod log;
 mod maintenance;
 mod route;
 mod service;
@@ -20,9 +21,8 @@ pub(crate) use route::ROUTE;
 pub(crate) use service::SERVICE;
 pub(crate) use tls::CIPHERS;
 
-use model::LogFormat;
-
 use super::spec::{Absent, Form, Kind, TableSpec, key};
+use log::LOG;
 use tls::LISTENER_TLS;
 
 use crate::defaults;
@@ -280,45 +280,6 @@ static DOCTOR: TableSpec = TableSpec {
             duration(Duration::from_secs(1), Duration::from_hours(1)),
             Absent::Duration(defaults::DOCTOR_INTERVAL),
             "Time between two runs. Rates cover the last few runs.",
-        ),
-    ],
-};
-
-static LOG: TableSpec = TableSpec {
-    heading: "[log]",
-    path: "log",
-    doc: "The access log: one line per request.",
-    example: "[log]\naccess = \"/var/log/weir/access.log\"\nformat = \"text\"\ndecisions = 0.001\nexplain_token_file = \"/etc/weir/explain.token\"\n",
-    keys: &[
-        key(
-            "access",
-            Kind::Either(&[Kind::Choice(&["stdout", "off"]), Kind::Text(form("file path"))]),
-            Absent::Text("stdout"),
-            "`\"stdout\"`, `\"off\"`, or the path of a file to append to. A path contains a slash.",
-        ),
-        key(
-            "format",
-            Kind::Choice(LogFormat::WORDS),
-            Absent::Text(LogFormat::Json.as_str()),
-            "One JSON object per line, or text.",
-        ),
-        key(
-            "tcp_info",
-            SHARE,
-            Absent::Number(defaults::TCP_INFO),
-            "The share of requests for which Weir reads TCP statistics of both connections from the kernel: round-trip time and retransmitted segments, in the access log (`tcp`) and in metrics by server and zone. 1 samples every request, which costs about 8 % more CPU; 0 samples none. Without this key Weir also samples each server up to 100 times a second, for metrics and findings only, so that loss is visible with little traffic.",
-        ),
-        key(
-            "decisions",
-            SHARE,
-            Absent::Number(defaults::DECISIONS),
-            "The share of requests whose access log line records why they got their server (`decision`): which servers were considered, and why each of the others was not chosen. In addition, any request that carries `Weir-Explain:` with the token of `explain_token_file` gets such a record.",
-        ),
-        key(
-            "explain_token_file",
-            Kind::Text(form("file path")),
-            Absent::Then("the admin API's `token_file`; without one, `Weir-Explain` is ignored"),
-            "A file with the token that `Weir-Explain` must carry, in the format of the admin API's token. Read at startup and whenever a new configuration takes effect. The field is never forwarded to servers.",
         ),
     ],
 };

@@ -1,0 +1,141 @@
+//! The access line of an exchange: whether it is written, what it contains, and in which format.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::{ListenerId, LogFormat};
+use observe::{AccessRecord, Concurrency, TcpRecord, TcpSide, TlsRecord};
+use wire::http1::{RequestHead, ResponseHead};
+
+use super::Record;
+use crate::listener::LiveListener;
+use crate::plane::Plane;
+use crate::via::Via;
+use crate::worker::Worker;
+
+/// The request fields of an access line.
+pub(super) struct Line<'a> {
+    pub(super) client: SocketAddr,
+    pub(super) peer: Option<SocketAddr>,
+    pub(super) listener: ListenerId,
+    pub(super) live: &'a LiveListener,
+    pub(super) request_id: &'a [u8],
+    pub(super) method: &'a [u8],
+    pub(super) host: &'a [u8],
+    pub(super) path: &'a [u8],
+    pub(super) protocol: &'static str,
+    pub(super) tls: Option<TlsRecord<'a>>,
+    pub(super) tcp_client: Option<TcpSide>,
+    pub(super) route: Option<&'a str>,
+    pub(super) request: Option<&'a RequestHead>,
+    pub(super) response: Option<&'a ResponseHead>,
+}
+
+impl<'a> Line<'a> {
+    /// Returns those of a connection without a request.
+    pub(super) fn bare(client: SocketAddr, via: &'a Via, request_id: &'a [u8]) -> Line<'a> {
+        Line {
+            client,
+            peer: None,
+            listener: via.listener,
+            live: &via.live,
+            request_id,
+            method: b"",
+            host: b"",
+            path: b"",
+            protocol: "",
+            tls: None,
+            tcp_client: None,
+            route: None,
+            request: None,
+            response: None,
+        }
+    }
+}
+
+/// Writes the access line, if it is among those to be written.
+pub(super) fn write(
+    worker: &Worker,
+    plane: &Plane,
+    seen: &Line<'_>,
+    record: &Record,
+    status: Option<u16>,
+) {
+    let snapshot = &plane.published.snapshot;
+    let log = &snapshot.log;
+    let sample_rate = if log.sample.0.is_empty() {
+        None
+    } else {
+        // Before anything is formatted.
+        let share = if record.is_asked {
+            1.0
+        } else {
+            log.sample.share(record.cause, status, record.grpc_status)
+        };
+        if !record.id.is_within(share) {
+            return;
+        }
+        Some(share)
+    };
+    let decision = record.explanation.as_ref().map(|explanation| explanation.to_json());
+    let row = record.endpoint.as_ref().map(|endpoint| &endpoint.row);
+    let wall = os::clock::wall();
+    let line = AccessRecord {
+        time: worker.timestamps.borrow_mut().at(wall),
+        request_id: seen.request_id,
+        client: seen.client,
+        peer: seen.peer,
+        user: record.user.as_deref(),
+        listener: &snapshot.listeners[seen.listener.0 as usize].name,
+        method: seen.method,
+        host: seen.host,
+        path: seen.path,
+        protocol: seen.protocol,
+        tls: seen.tls,
+        grpc_status: record.grpc_status,
+        status,
+        cause: record.cause,
+        detail: record.exceeded.as_deref().or(Some(record.detail)).filter(|text| !text.is_empty()),
+        service: record.service.map(|id| &*snapshot.service(id).name),
+        server: row.map(|row| &*row.name),
+        zone: row.and_then(|row| row.zone.as_deref()),
+        attempts: record.attempts(),
+        failed_attempts: &record.failed,
+        not_retried: record.not_retried,
+        reused: record.reused,
+        timings: record.timings,
+        request_bytes: record.body_in,
+        response_bytes: record.body_out,
+        tcp: record
+            .asks_tcp
+            .then_some(TcpRecord { client: seen.tcp_client, server: record.tcp_server }),
+        decision: decision.as_deref(),
+        route: seen.route,
+        request: seen.request,
+        response: seen.response,
+        sample_rate,
+    };
+    let redact = &log.redact_query;
+    worker.access.line(|spare, out| match (log.format, &log.fields) {
+        (LogFormat::Json, None) => line.write_json(out),
+        (LogFormat::Json, Some(fields)) => line.write_fields(fields, redact, spare, out),
+        (LogFormat::Text, _) => line.write_text(out),
+        (LogFormat::Combined, _) => line.write_combined(redact, spare, out),
+        (LogFormat::Haproxy, _) => {
+            let began = wall.saturating_sub(record.timings.total);
+            let started = worker.timestamps.borrow_mut().at(began);
+            let concurrency = concurrency(worker, seen.live, record);
+            line.write_haproxy(&started, &concurrency, redact, spare, out);
+        }
+    });
+}
+
+/// Returns what HAProxy's formats say about how busy everything is.
+fn concurrency(worker: &Worker, listener: &LiveListener, record: &Record) -> Concurrency {
+    let endpoint = record.endpoint.as_ref();
+    Concurrency {
+        process: worker.shared.connections.load(Relaxed) as u64,
+        listener: listener.connections.load(Relaxed) as u64,
+        server: endpoint.map_or(0, |endpoint| u64::from(endpoint.slots.in_flight())),
+    }
+}

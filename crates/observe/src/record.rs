@@ -227,15 +227,14 @@ impl AccessRecord<'_> {
     fn write_json_attempts(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b",\"attempts\":");
         push_u64(out, u64::from(self.attempts));
-        out.extend_from_slice(b",\"failed_attempts\":");
+        out.extend_from_slice(b",\"failed_attempts\":[");
         self.push_failed_attempts(out);
-        out.extend_from_slice(b",\"not_retried\":");
+        out.extend_from_slice(b"],\"not_retried\":");
         push_json(out, self.not_retried.unwrap_or_default().as_bytes());
         out.extend_from_slice(if self.reused { b",\"reused\":true" } else { b",\"reused\":false" });
     }
 
     fn push_failed_attempts(&self, out: &mut Vec<u8>) {
-        out.push(b'[');
         for (index, attempt) in self.failed_attempts.iter().enumerate() {
             out.extend_from_slice(if index == 0 { b"{\"server\":\"" } else { b",{\"server\":\"" });
             push_address(out, attempt.server);
@@ -243,7 +242,6 @@ impl AccessRecord<'_> {
             out.extend_from_slice(attempt.cause.name().as_bytes());
             out.extend_from_slice(b"\"}");
         }
-        out.push(b']');
     }
 
     /// Appends rarely used members: one object each, so that lines without them need few bytes.

@@ -96,7 +96,11 @@ impl AccessRecord<'_> {
             LogMember::Server => text(out, self.server),
             LogMember::Zone => text(out, self.zone),
             LogMember::Attempts => push_u64(out, u64::from(self.attempts)),
-            LogMember::FailedAttempts => self.push_failed_attempts(out),
+            LogMember::FailedAttempts => {
+                out.push(b'[');
+                self.push_failed_attempts(out);
+                out.push(b']');
+            }
             LogMember::NotRetried => text(out, self.not_retried),
             LogMember::Reused => {
                 out.extend_from_slice(if self.reused { b"true" } else { b"false" });

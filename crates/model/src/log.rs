@@ -94,7 +94,7 @@ pub struct Syslog {
 
 impl fmt::Display for Syslog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} as {}.{}", self.to, self.facility.as_str(), self.app_name)
+        write!(f, "{} ({}, {})", self.to, self.facility.as_str(), self.app_name)
     }
 }
 

@@ -116,11 +116,12 @@ fn syslog(mut table: Table<'_>) -> Option<AccessLog> {
     let to = table.text("syslog", collector);
     let facility = table.word("facility", Facility::Local0);
     let app_name = table.text("app_name", |text| {
-        // The characters and the length of RFC 5424 section 6.
-        let is_valid = (1..=48).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+        // The length of RFC 5424 section 6; characters that no collector takes for a part of the head.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
+        let is_valid = (1..=48).contains(&text.len()) && text.bytes().all(is_plain);
         is_valid
             .then(|| text.to_owned())
-            .ok_or_else(|| Wrong::new("1 to 48 visible characters of ASCII, without a space"))
+            .ok_or_else(|| Wrong::new("1 to 48 letters, digits and -._/"))
     });
     table.finish();
     let app_name = app_name.map_or_else(|| defaults::SYSLOG_APP_NAME.to_owned(), |at| at.value);

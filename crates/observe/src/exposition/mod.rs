@@ -271,7 +271,7 @@ fn write_listeners(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families
         "weir_access_log_lines_dropped",
         Kind::Counter,
         None,
-        "Access log lines dropped because their reader was too slow.",
+        "Access log lines lost because their reader was too slow or could not be written to.",
         totals.access_lines_dropped,
     );
 }

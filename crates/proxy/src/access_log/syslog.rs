@@ -1,4 +1,5 @@
-//! Sends access lines to a syslog collector, as messages of RFC 5424.
+//! Sends access lines to a syslog collector, as messages of RFC 5424; on a Unix socket in the form of
+//! syslog(3), which is what rsyslog and journald read there.
 //!
 //! Whatever the collector does, a call ends within a fraction of a second, so that the writer can
 //! always be given another target. What cannot be sent yet waits, up to a bound; beyond it the oldest
@@ -95,15 +96,18 @@ struct Complaint {
 impl Collector {
     /// Returns a collector that is not connected yet.
     pub(super) fn new(syslog: &Syslog) -> Collector {
+        let priority = syslog.facility.number() * 8 + SEVERITY;
+        let (app_name, pid) = (&syslog.app_name, std::process::id());
+        let is_local = matches!(syslog.to, SyslogTarget::Unix(_));
+        let (priority, identity) = if is_local {
+            (format!("<{priority}>"), format!(" {app_name}[{pid}]: "))
+        } else {
+            (format!("<{priority}>1 "), format!(" {} {app_name} {pid} access - ", host_name()))
+        };
         Collector {
             to: syslog.to.clone(),
-            priority: format!("<{}>1 ", syslog.facility.number() * 8 + SEVERITY),
-            identity: format!(
-                " {} {} {} access - ",
-                host_name(),
-                syslog.app_name,
-                std::process::id()
-            ),
+            priority,
+            identity,
             timestamps: TimestampCache::default(),
             connection: None,
             waiting: VecDeque::new(),
@@ -216,7 +220,12 @@ impl Collector {
         let Some(batch) = self.waiting.pop_front() else { return false };
         self.waiting_bytes -= batch.lines.len();
         let time = self.timestamps.at(batch.at);
-        let head = self.priority.len() + time.as_bytes().len() + self.identity.len();
+        let local = local_time(time.as_bytes());
+        let time = match self.to {
+            SyslogTarget::Unix(_) => &local[..],
+            SyslogTarget::Udp(_) | SyslogTarget::Tcp(_) => &time.as_bytes()[..],
+        };
+        let head = self.priority.len() + time.len() + self.identity.len();
         let message_max = match self.to {
             SyslogTarget::Tcp(_) => usize::MAX,
             SyslogTarget::Udp(_) | SyslogTarget::Unix(_) => DATAGRAM_MAX_BYTES,
@@ -230,7 +239,7 @@ impl Collector {
             // Writing to a Vec cannot fail.
             let _ = write!(self.frames, "{} ", head + text.len() + end.len());
             self.frames.extend_from_slice(self.priority.as_bytes());
-            self.frames.extend_from_slice(time.as_bytes());
+            self.frames.extend_from_slice(time);
             self.frames.extend_from_slice(self.identity.as_bytes());
             self.frames.extend_from_slice(text);
             self.frames.extend_from_slice(end);
@@ -368,6 +377,21 @@ fn host_name() -> String {
     let name = name.trim();
     let is_valid = (1..=255).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic());
     if is_valid { name.to_owned() } else { "-".to_owned() }
+}
+
+/// Returns an RFC 3339 time as `Nov 25 18:38:07`, in UTC. What reads the socket uses its own clock.
+fn local_time(text: &[u8; 24]) -> [u8; 15] {
+    const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+    let month = usize::from(text[5] - b'0') * 10 + usize::from(text[6] - b'0');
+    let at = month.clamp(1, 12) * 3 - 3;
+    let mut local = *b"Jan  1 00:00:00";
+    local[..3].copy_from_slice(&MONTHS[at..at + 3]);
+    local[4..6].copy_from_slice(&text[8..10]);
+    if local[4] == b'0' {
+        local[4] = b' ';
+    }
+    local[7..].copy_from_slice(&text[11..19]);
+    local
 }
 
 /// Returns the first message of `frames`, which begin with one, and its length with all before it.

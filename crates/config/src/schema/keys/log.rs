@@ -77,7 +77,7 @@ static SYSLOG: TableSpec = TableSpec {
             "syslog",
             Kind::Text(super::patterned("collector", "^(udp://|tcp://|unix:/)")),
             Absent::Required,
-            "The collector: `\"udp://ADDRESS:PORT\"` (a longer line than 8 kB is cut), `\"tcp://ADDRESS:PORT\"` (with the length before each message, RFC 6587), or `\"unix:PATH\"`, a datagram socket such as `/dev/log`. Without a port: 514.",
+            "The collector: `\"udp://ADDRESS:PORT\"` (a longer line than 8 kB is cut), `\"tcp://ADDRESS:PORT\"` (with the length before each message, RFC 6587), or `\"unix:PATH\"`, a datagram socket such as `/dev/log`, in the form of syslog(3). Without a port: 514.",
         ),
         key(
             "facility",
@@ -87,7 +87,7 @@ static SYSLOG: TableSpec = TableSpec {
         ),
         key(
             "app_name",
-            Kind::Text(super::patterned("application name", "^[!-~]{1,48}$")),
+            Kind::Text(super::patterned("application name", "^[A-Za-z0-9._/-]{1,48}$")),
             Absent::Text(defaults::SYSLOG_APP_NAME),
             "The messages' APP-NAME, often called tag. Their MSGID is `access`.",
         ),

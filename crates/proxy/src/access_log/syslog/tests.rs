@@ -54,7 +54,8 @@ fn a_datagram_is_bounded_and_cut_between_characters() {
     assert!(sent.iter().all(|message| message.len() <= DATAGRAM_MAX_BYTES));
     assert!(sent[0].len() >= DATAGRAM_MAX_BYTES - 1 && sent[1].len() >= DATAGRAM_MAX_BYTES - 1);
     assert!(sent[0].ends_with("é[truncated]") && sent[1].ends_with("é[truncated]"));
-    assert!(sent[2].ends_with("- short"));
+    let pid = std::process::id();
+    assert_eq!(sent[2], format!("<158>Nov 20 06:13:00 edge[{pid}]: short"));
 }
 
 #[test]
@@ -86,4 +87,10 @@ fn what_waits_is_bounded_and_what_is_lost_is_counted_once() {
     collector.finish();
     assert_eq!(collector.take_lost(), 8 * 64 * 1024);
     assert!(collector.wait(now).is_none());
+}
+
+#[test]
+fn a_local_time_is_that_of_syslog_3() {
+    assert_eq!(&local_time(b"2026-01-09T18:38:07.123Z"), b"Jan  9 18:38:07");
+    assert_eq!(&local_time(b"2026-12-31T23:59:59.999Z"), b"Dec 31 23:59:59");
 }

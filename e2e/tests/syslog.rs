@@ -114,7 +114,7 @@ fn a_collector_that_comes_late_or_restarts_gets_the_lines() {
     http::get(weir.front(), "/three").unwrap();
     let (mut stream, _) = listener.accept().unwrap();
     assert_eq!(next(&mut stream)["path"], "/three");
-    assert_eq!(weir.metric("weir_access_log_lines_dropped_total", &[]), 0.0);
+    assert!(weir.metric("weir_access_log_lines_dropped_total", &[]) < 1.0);
 
     // The last lines are sent before the process ends.
     http::get(weir.front(), "/last").unwrap();

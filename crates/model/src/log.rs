@@ -302,6 +302,11 @@ pub enum RedactQuery {
     Everything,
 }
 
+impl RedactQuery {
+    /// The longest name.
+    pub const NAME_MAX_BYTES: usize = 128;
+}
+
 /// A kind of exchange of which a share is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleClass {

@@ -238,7 +238,7 @@ fn header(name: &str) -> Result<String, Wrong> {
 fn redact_query(table: &mut Table<'_>) -> RedactQuery {
     let names = table.texts("redact_query", |text| match text {
         "" => Err(Wrong::new("a name is missing")),
-        _ if text.len() > 128 => Err(Wrong::new("more than 128 bytes")),
+        _ if text.len() > RedactQuery::NAME_MAX_BYTES => Err(Wrong::new("more than 128 bytes")),
         _ if text.contains(['=', '&']) => Err(Wrong::new("a name alone, without a value")
             .help("write it decoded, and without the characters around it")),
         _ => Ok(text.to_ascii_lowercase()),

@@ -7,8 +7,9 @@ use std::net::SocketAddr;
 
 use model::{Fault, RedactQuery};
 
+use super::AccessRecord;
+use super::escape::{push_address, push_hex_upper};
 use super::redact::push_url;
-use super::{AccessRecord, push_address, push_hex_upper};
 use crate::digits::push_u64;
 
 /// nginx's status for a client that has gone before it was answered.

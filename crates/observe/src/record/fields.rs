@@ -5,8 +5,9 @@ use std::io::Write as _;
 use model::{LogField, LogMember, RedactQuery};
 use wire::http1::Fields;
 
+use super::AccessRecord;
+use super::escape::{push_address, push_json};
 use super::redact::{HEADER_MAX_BYTES, bound, push_query, push_url};
-use super::{AccessRecord, push_address, push_json};
 use crate::digits::{push_millis, push_u64};
 
 impl AccessRecord<'_> {

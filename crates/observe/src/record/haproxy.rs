@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use model::{Cause, RedactQuery};
 
+use super::AccessRecord;
 use super::combined::push_clf_date;
+use super::escape::{push_address, push_hex_upper};
 use super::redact::push_url;
-use super::{AccessRecord, push_address, push_hex_upper};
 use crate::digits::push_u64;
 use crate::timestamp::Timestamp;
 

@@ -35,56 +35,57 @@ pub(super) fn push_query(query: &[u8], redact: &RedactQuery, out: &mut Vec<u8>) 
         return;
     }
     let is_end = |b: &u8| matches!(b, b'&' | b';' | b'?' | b'#');
+    let mut decoded = [0; RedactQuery::NAME_MAX_BYTES + 1];
     for part in query.split_inclusive(is_end) {
         let (pair, end) = match part.split_last() {
             Some((last, pair)) if is_end(last) => (pair, &part[pair.len()..]),
             _ => (part, &part[part.len()..]),
         };
         let equals = pair.iter().position(|b| *b == b'=');
-        let name = &pair[..equals.unwrap_or(pair.len())];
-        let is_secret = match redact {
-            RedactQuery::Nothing => false,
-            // What has no name is a value.
-            RedactQuery::Everything => true,
-            RedactQuery::Names(names) => names.iter().any(|known| is_named(name, known.as_bytes())),
-        };
-        match equals {
-            Some(at) if is_secret => {
+        match (redact, equals) {
+            (RedactQuery::Names(names), Some(at))
+                if !is_any(decode(&pair[..at], &mut decoded), names) =>
+            {
+                out.extend_from_slice(pair);
+            }
+            (RedactQuery::Names(_) | RedactQuery::Everything, Some(at)) => {
                 out.extend_from_slice(&pair[..=at]);
                 out.extend_from_slice(REDACTED);
             }
-            None if *redact == RedactQuery::Everything && !pair.is_empty() => {
+            // What has no name is a value.
+            (RedactQuery::Everything, None) if !pair.is_empty() => {
                 out.extend_from_slice(REDACTED);
             }
-            _ => out.extend_from_slice(pair),
+            (_, None) | (RedactQuery::Nothing, _) => out.extend_from_slice(pair),
         }
         out.extend_from_slice(end);
     }
 }
 
-/// Returns whether a parameter's name, once percent-decoded, is `known`, which is in lower case. Case
-/// does not matter, and `token[]` and `token[x]`, which some servers read as lists, are `token`.
-fn is_named(name: &[u8], known: &[u8]) -> bool {
+/// Percent-decodes a parameter's name into `decoded`, in lower case, as far as it has room for it.
+fn decode<'a>(name: &[u8], decoded: &'a mut [u8]) -> &'a [u8] {
     let mut rest = name;
-    let mut next = || {
-        let (&first, behind) = rest.split_first()?;
-        rest = behind;
+    let mut length = 0;
+    for place in &mut *decoded {
+        let Some((&first, behind)) = rest.split_first() else { break };
         let digit = |at: usize| char::from(*behind.get(at)?).to_digit(16);
-        Some(match (first, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                rest = &behind[2..];
-                (high * 16 + low) as u8
-            }
-            (b'+', _, _) => b' ',
-            _ => first,
-        })
-    };
-    for &expected in known {
-        if next().is_none_or(|byte| !byte.eq_ignore_ascii_case(&expected)) {
-            return false;
-        }
+        (*place, rest) = match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => ((high * 16 + low) as u8, &behind[2..]),
+            (b'+', _, _) => (b' ', behind),
+            _ => (first, behind),
+        };
+        length += 1;
     }
-    next().is_none_or(|byte| byte == b'[')
+    let decoded = &mut decoded[..length];
+    decoded.make_ascii_lowercase();
+    decoded
+}
+
+/// Returns whether a decoded name is one of `names`, which are sorted, so that a client cannot make
+/// this expensive. `token[]` and `token[x]`, which some servers read as lists, are `token`.
+fn is_any(name: &[u8], names: &[String]) -> bool {
+    let has = |name: &[u8]| names.binary_search_by(|known| known.as_bytes().cmp(name)).is_ok();
+    has(name) || name.iter().position(|b| *b == b'[').is_some_and(|at| has(&name[..at]))
 }
 
 /// Cuts a header's value, at a character's border if it is UTF-8, and says so.
@@ -127,11 +128,24 @@ mod tests {
             ("/a?%2574oken=s", "/a?%2574oken=s"),
             ("/token=s?a", "/token=s?a"),
             ("https://a.example/cb#token=s", "https://a.example/cb#token=[redacted]"),
+            ("/a?x=1&amp;token=s", "/a?x=1&amp;token=[redacted]"),
             ("/a?b=1?token=s", "/a?b=1?token=[redacted]"),
         ] {
             assert_eq!(url(text, &redact), expected);
             assert_eq!(url(text, &RedactQuery::Nothing), text);
         }
+    }
+
+    #[test]
+    fn long_names_are_compared_as_a_whole() {
+        let long = "n".repeat(RedactQuery::NAME_MAX_BYTES);
+        let redact = RedactQuery::Names(vec![long.clone()]);
+        assert_eq!(url(&format!("/?{long}=s"), &redact), format!("/?{long}=[redacted]"));
+        assert_eq!(
+            url(&format!("/?{long}[{long}]=s"), &redact),
+            format!("/?{long}[{long}]=[redacted]")
+        );
+        assert_eq!(url(&format!("/?{long}n=s"), &redact), format!("/?{long}n=s"));
     }
 
     #[test]

@@ -326,7 +326,7 @@ fn no_client_forges_a_line_or_a_field() {
             LogField::Member(LogMember::Query),
         ];
         let line = fields_of(&record, &fields);
-        assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+        assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1));
         assert_eq!(serde_json::from_slice::<Value>(&line).unwrap().as_object().unwrap().len(), 3);
     }
 }

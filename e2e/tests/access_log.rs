@@ -164,7 +164,8 @@ fn goaccess_reads_every_line_of_the_combined_format() {
     assert!(requests.contains("\"/plain\"") && !requests.contains("forged"), "{requests}");
 }
 
-/// Replaces what differs between two runs: ports, times, durations and sizes.
+/// Replaces what differs between two runs: ports, times, durations, sizes and how many connections
+/// are still being closed.
 fn comparable(line: &str) -> String {
     let parts: Vec<&str> = line.splitn(13, ' ').collect();
     let is_tcp = parts.len() < 12;
@@ -180,10 +181,10 @@ fn comparable(line: &str) -> String {
         .iter()
         .enumerate()
         .map(|(index, part)| match index {
-            // Client, time, timers, bytes.
+            // Client, time, timers; bytes; counts.
             0 | 1 | 4 => shape(part),
-            5 if is_tcp => shape(part),
-            6 if !is_tcp => shape(part),
+            5 | 7 if is_tcp => shape(part),
+            6 | 10 if !is_tcp => shape(part),
             _ => (*part).to_owned(),
         })
         .collect();
@@ -204,7 +205,7 @@ fn the_haproxy_format_is_that_of_a_real_haproxy() {
         &scene,
         &format!(
             "global\n log stdout format raw local0\n\
-             defaults\n log global\n retries 0\n timeout connect 5s\n timeout client 30s\n timeout server 30s\n\
+             defaults\n log global\n option dontlognull\n retries 0\n timeout connect 5s\n timeout client 30s\n timeout server 30s\n\
              frontend public\n mode http\n option httplog\n bind {front}\n\
              \x20http-request redirect location /new if {{ path_beg /old }}\n\
              \x20use_backend dead if {{ path_beg /dead }}\n default_backend app\n\
@@ -223,7 +224,7 @@ fn the_haproxy_format_is_that_of_a_real_haproxy() {
         &get("/dead"),
         b"GET /b ad HTTP/1.1\r\n\r\n",
     ];
-    // One after the other, since the counts of connections are in the lines.
+    // One after the other, so that the lines are in this order.
     for (index, request) in requests.iter().enumerate() {
         send(weir.front(), &[request]);
         lines(&log, index + 1);
@@ -234,15 +235,9 @@ fn the_haproxy_format_is_that_of_a_real_haproxy() {
     send(raw, &[&get("/by-tcp")]);
     let theirs = wait::until("HAProxy's lines", SOON, || {
         let text = haproxy.process.stdout();
-        // The check whether it listens is a connection without a request.
         let lines: Vec<String> = text
             .lines()
             .filter(|line| line.contains("] public ") || line.contains("] raw "))
-            .filter(|line| {
-                !line.contains(" CR-- ")
-                    && !line.contains(" 0 CD ")
-                    && !line.contains("<BADREQ>\" 0")
-            })
             .map(str::to_owned)
             .collect();
         (lines.len() >= 7).then_some(lines)
@@ -310,9 +305,9 @@ fn a_share_of_the_successes_and_every_error_is_logged_with_its_weight() {
     assert!(of("/ok").iter().all(|line| line["sample_rate"] == 0.25), "{lines:#?}");
     assert!(of("/fails").iter().all(|line| line["sample_rate"] == 1), "{lines:#?}");
     assert_eq!((of("/dead").len(), of("/explained").len()), (1, 20));
-    // One in four of 400: less than 1 in 10^9 that it is outside.
+    // One in four of 400: less than 1 in 10^10 that it is outside.
     let written = of("/ok").len();
-    assert!((50..=155).contains(&written), "{written}");
+    assert!((40..=165).contains(&written), "{written}");
     // Metrics count all of them.
     let counted = weir.metric("weir_listener_requests_total", &["cause=\"completed\""]);
     assert!(counted >= (REQUESTS + 41) as f64, "{counted}");

@@ -148,3 +148,13 @@ fn a_response_is_framed_as_its_client_understands() {
     let (out, _) = response(length, Version::Http11, false);
     assert_eq!(out, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n");
 }
+
+#[test]
+fn a_share_of_all_requests_is_that_share() {
+    let mut rng = fastrand::Rng::with_seed(3);
+    let mut ids: Vec<_> = (0..100_000).map(|_| RequestId::new(rng.u128(..))).collect();
+    ids.extend([RequestId::new(0), RequestId::new(u128::MAX)]);
+    let within = |share: f64| ids.iter().filter(|id| id.is_within(share)).count();
+    assert_eq!((within(0.0), within(1.0)), (0, ids.len()));
+    assert!((9_500..10_500).contains(&within(0.1)), "{}", within(0.1));
+}

@@ -42,7 +42,7 @@ pub(super) static LOG: TableSpec = TableSpec {
         ),
         key(
             "sample",
-            Kind::Map(form("class or cause"), &SHARE),
+            Kind::Map(form("result"), &SHARE),
             Absent::Then("every line is written"),
             "The share of lines that is written, by result: a cause (`docs/causes.md`), a class of status (`2xx`), or `ok` for everything that did not fail. The first of these that has an entry applies; lines without one are written. Each line says its share as `sample_rate`. Only with the formats `json` and `text`, which have a place for it.",
         ),

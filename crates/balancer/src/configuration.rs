@@ -365,7 +365,7 @@ fn check(service: &Service) -> Value {
             let fields = fields.iter().map(|(name, value)| json!({ "name": name, "value": value }));
             value["header"] = fields.collect();
             value["expect"] = json!(expect.0);
-            value["expect_body"] = json!(body.pattern.as_ref().map(|pattern| pattern.as_str()));
+            value["expect_body"] = json!(body.pattern.as_ref().map(model::Pattern::as_str));
             value["expect_json"] = body.json.iter().cloned().collect();
             value["reuse"] = json!(reuse);
         }

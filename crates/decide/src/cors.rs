@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_origin_is_told_what_it_needs() {
+    fn a_listed_origin_gets_the_fields() {
         let mut rules = rules(&[APP, "https://*.example.net"]);
         let allowed = format!("Vary=Origin\nAllow-Origin={APP}\n");
         assert_eq!(said(&rules, &request(&[APP])), format!("{allowed}Expose-Headers=x-total\n"));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_told_nothing() {
+    fn other_origins_get_no_fields() {
         let long = format!("https://{}.example.net", "a".repeat(ORIGIN_MAX_BYTES));
         let rules = Cors { credentials: true, ..rules(&[APP, "https://*.example.net"]) };
         for origins in [

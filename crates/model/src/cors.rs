@@ -67,7 +67,10 @@ impl CorsOrigin {
         let is_scheme = scheme.starts_with(|c: char| c.is_ascii_lowercase())
             && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
         let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !port.ends_with(']') => (host, Some(port.parse::<u16>().ok()?)),
+            Some((host, port)) if !port.ends_with(']') => {
+                let is_number = port.bytes().all(|b| b.is_ascii_digit());
+                (host, Some(port.parse::<u16>().ok().filter(|_| is_number)?))
+            }
             _ => (authority, None),
         };
         let port = port.filter(|port| match scheme {
@@ -159,6 +162,7 @@ mod tests {
             "https://a.*.example.com",
             "https://example.com:",
             "https://example.com:99999",
+            "https://example.com:+80",
             "https://user@example.com",
             "https://[2001:db8:0::1]",
             "https://*.[::1]",

@@ -219,9 +219,9 @@ fn cors(rules: &Cors) -> String {
 fn limit(limit: &RateLimit) -> String {
     let RateLimit { name, by, requests, per, burst, wait_max, is_announced } = limit;
     let (per, wait) = (show_duration(*per), show_duration(*wait_max));
-    let told = if *is_announced { ", clients are told" } else { "" };
+    let fields = if *is_announced { ", in response fields" } else { "" };
     format!(
-        "{name}: {requests} per {per} by {by}, {burst} at once, others wait {wait} at most{told}"
+        "{name}: {requests} per {per} by {by}, {burst} at once, others wait {wait} at most{fields}"
     )
 }
 

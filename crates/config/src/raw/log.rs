@@ -20,9 +20,16 @@ const HEADERS_MAX: usize = 16;
 /// The maximum number of parameters that are redacted by name: each is compared with each parameter.
 const REDACTED_MAX: usize = 64;
 
-/// Headers that prove who sends a request. Whoever reads them in a log could send it, too.
-const CREDENTIALS: [&str; 5] =
-    ["authorization", "proxy-authorization", "cookie", "set-cookie", "weir-explain"];
+/// Headers that prove who sends a request: someone who reads them in a log could send it, too.
+const CREDENTIALS: [&str; 7] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "cookie2",
+    "set-cookie",
+    "set-cookie2",
+    "weir-explain",
+];
 
 /// Members of a line under the names of other programs.
 const ALIASES: [(&str, &[&str]); 12] = [
@@ -285,7 +292,7 @@ fn sample_class(text: &str) -> Result<SampleClass, Wrong> {
     match Cause::from_name(text) {
         // It is also the cause of a server's own errors.
         Some(Cause::Completed) => Err(Wrong::new("this includes errors that servers answer")
-            .help("write \"ok\", or a class of status such as \"2xx\"")),
+            .help("write \"ok\", a cause, or a class of status such as \"2xx\" (single statuses have no share)")),
         Some(cause) => Ok(SampleClass::Cause(cause)),
         None => {
             let wrong = Wrong::new("neither \"ok\", a class of status nor a cause");

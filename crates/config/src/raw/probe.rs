@@ -38,6 +38,7 @@ pub(super) fn read(mut table: Table<'_>, speaks_http1: bool, has_tls: bool) -> C
     let service = table.text("grpc_service", grpc_service);
     let kind = table.word_at("kind", CheckWord::Http);
     unused_keys(&mut table, &kind);
+    no_body(&mut table, &http);
     let kind = match kind.value {
         CheckWord::Tcp => CheckKind::Tcp,
         CheckWord::Http => http,
@@ -89,6 +90,29 @@ pub(super) fn read(mut table: Table<'_>, speaks_http1: bool, has_tls: bool) -> C
     check
 }
 
+/// Reports an expectation of a body that no response to the probe has (RFC 9110 section 6.4.1).
+fn no_body(table: &mut Table<'_>, kind: &CheckKind) {
+    let CheckKind::Http { method, expect, .. } = kind else { return };
+    let has_no_body = |status: u16| status < 200 || status == 204 || status == 304;
+    let mut statuses = expect.0.iter().flat_map(|&(low, high)| low..=high);
+    let (key, why) = if method == "HEAD" {
+        ("method", "a response to HEAD has no body")
+    } else if statuses.all(has_no_body) {
+        ("expect", "such a response has no body")
+    } else {
+        return;
+    };
+    let other = table.span_of(key);
+    for expectation in ["expect_body", "expect_json"] {
+        if let Some(span) = table.key_span(expectation) {
+            let title = format!("`{expectation}` can never be met");
+            table
+                .problems
+                .report(Diagnostic::error(title, span, "expects a body").other(other.clone(), why));
+        }
+    }
+}
+
 fn clear_text(table: &mut Table<'_>, has_tls: bool) -> bool {
     let span = table.key_span("tls");
     let uses_tls = table.boolean("tls");
@@ -101,6 +125,10 @@ fn clear_text(table: &mut Table<'_>, has_tls: bool) -> bool {
         };
         let title = "`tls` of a check of a service without TLS";
         table.problems.report(Diagnostic::error(title, span, label).help(help));
+    } else if !uses_tls && !table.has_or_means("port") {
+        let title = "checks in clear text on the port where requests use TLS";
+        let diagnostic = Diagnostic::warning(title, span, "no `port` beside it");
+        table.problems.report(diagnostic.help("write port = … of the port without TLS"));
     }
     !uses_tls
 }

@@ -2,7 +2,8 @@
 //! syslog(3), which is what rsyslog and journald read there.
 //!
 //! Whatever the collector does, a call ends within a fraction of a second, so that the writer can
-//! always be given another target. What cannot be sent yet waits, up to a bound; beyond it the oldest
+//! always be given another target; only the resolution of its name may take as long as the system's
+//! resolver does. What cannot be sent yet waits, up to a bound; beyond it the oldest
 //! lines are lost and counted. Over TCP, lines that the kernel had already taken when the collector
 //! went away are lost without being noticed, as are datagrams.
 
@@ -49,6 +50,13 @@ pub(super) struct Batch {
     pub(super) count: u64,
     /// When it was handed over, since 1970.
     pub(super) at: Duration,
+}
+
+impl Batch {
+    /// Returns the memory that it takes while it waits.
+    fn bytes(&self) -> usize {
+        self.lines.capacity() + size_of::<Batch>()
+    }
 }
 
 /// A collector and what waits for it.
@@ -123,12 +131,14 @@ impl Collector {
     }
 
     /// Adds a batch, and loses the oldest if there are too many.
-    pub(super) fn add(&mut self, batch: Batch) {
-        self.waiting_bytes += batch.lines.len();
+    pub(super) fn add(&mut self, mut batch: Batch) {
+        // A batch of few lines has room for many.
+        batch.lines.shrink_to_fit();
+        self.waiting_bytes += batch.bytes();
         self.waiting.push_back(batch);
         while self.waiting_bytes > WAITING_MAX_BYTES && self.waiting.len() > 1 {
             let Some(oldest) = self.waiting.pop_front() else { break };
-            self.waiting_bytes -= oldest.lines.len();
+            self.waiting_bytes -= oldest.bytes();
             self.lose(oldest.count);
         }
     }
@@ -218,7 +228,7 @@ impl Collector {
         self.frames.clear();
         self.sent = 0;
         let Some(batch) = self.waiting.pop_front() else { return false };
-        self.waiting_bytes -= batch.lines.len();
+        self.waiting_bytes -= batch.bytes();
         let time = self.timestamps.at(batch.at);
         let local = local_time(time.as_bytes());
         let time = match self.to {
@@ -250,7 +260,7 @@ impl Collector {
     /// Gives up the connection, and waits before the next.
     fn fail(&mut self, error: &io::Error) {
         // A message of which a part was sent is sent again as a whole: on a new connection, messages
-        // begin anew.
+        // start over.
         self.frames.drain(..begin_of_frame(&self.frames, self.sent));
         self.sent = 0;
         let now = os::clock::now();

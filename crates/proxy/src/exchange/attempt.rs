@@ -10,10 +10,10 @@ use model::{Cause, Fault, Service};
 use transport::http2::Code;
 use wire::http1::{INFORMATIONAL_MAX, RequestBody, RequestHead, Version};
 
-use super::Exchange;
 use super::forward::Forwarding;
 use super::pace::Pace;
 use super::response_head::{NoHead, poll_read};
+use super::{Exchange, local};
 use crate::client::{Client, client_gone};
 use crate::failure::{self, Reason};
 use crate::head::{self, RequestChanges};
@@ -222,12 +222,13 @@ impl Forwarding<'_, '_> {
     /// Forwards a 1xx response, unless the client speaks HTTP/1.0, which has none (RFC 9110 section
     /// 15.2).
     async fn pass_informational(&mut self) -> Result<(), Cause> {
-        let Exchange { client, scratch, .. } = &mut *self.exchange;
+        let Exchange { client, rates, scratch, .. } = &mut *self.exchange;
         if scratch.request.version() == Version::Http10 {
             return Ok(());
         }
         scratch.down.clear();
-        head::write_informational(&scratch.response, &mut scratch.down);
+        let own = local::own_fields(client, Some(self.route), &scratch.request, rates);
+        head::write_informational(&scratch.response, &own, &mut scratch.down);
         client.send(&scratch.down).await
     }
 }

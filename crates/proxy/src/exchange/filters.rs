@@ -45,10 +45,17 @@ impl<'a> Exchange<'a> {
         let table = self.worker.shared.registry.rate();
         let key_of = |limit: &RateLimit| rate::key(&route.name, limit, self.rate_part(&limit.by));
         let taken = table.take_all(limits, key_of, now);
-        let announced = limits.iter().filter(|limit| limit.is_announced);
-        let left: Vec<_> =
+        if taken.is_err() {
+            // Those of an earlier filter count requests that pass, and those that are not authenticated.
+            let of_this = |other: &&RateLimit| limits.iter().any(|one| one.name == other.name);
+            for earlier in route.rate_limits().take_while(|limit| !of_this(limit)) {
+                table.give_back(earlier, key_of(earlier));
+            }
+        }
+        let rates = self.rates.iter().map(|(limit, _)| *limit);
+        let announced = rates.chain(limits.iter().filter(|limit| limit.is_announced));
+        self.rates =
             announced.map(|limit| (limit, table.left(limit, key_of(limit), now))).collect();
-        self.rates.extend(left);
         match taken {
             Ok(Duration::ZERO) => Ok(()),
             Ok(turn) => self.wait_until(now + turn).await,

@@ -60,7 +60,7 @@ pub(crate) struct Exchange<'a> {
     identity: Option<Identity>,
     /// Its route, once found.
     route: Option<&'a Route>,
-    /// What is left of the rates that the client is told about.
+    /// What is left of the rates that responses announce.
     rates: Vec<(&'a RateLimit, Left)>,
     /// The request head, the response head once there is one, and reusable storage.
     scratch: &'a mut Scratch,

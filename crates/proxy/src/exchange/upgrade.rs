@@ -6,6 +6,7 @@ use model::Cause;
 
 use super::Exchange;
 use super::forward::Forwarding;
+use super::local;
 use crate::abandon::abandon;
 use crate::answer::Answer;
 use crate::client::{After, Client};
@@ -44,10 +45,11 @@ impl Forwarding<'_, '_> {
                 )
                 .await;
         }
-        let Exchange { client, scratch, record, .. } = &mut *self.exchange;
+        let Exchange { client, rates, scratch, record, .. } = &mut *self.exchange;
         scratch.up = self.upload.pump.take_pending();
         scratch.down.clear();
-        head::write_informational(&scratch.response, &mut scratch.down);
+        let own = local::own_fields(client, Some(self.route), &scratch.request, rates);
+        head::write_informational(&scratch.response, &own, &mut scratch.down);
         if let Err(cause) = client.send(&scratch.down).await {
             record.end(cause);
             abandon(self.service, slot, server);

@@ -379,14 +379,16 @@ pub(crate) fn write_response(
 }
 
 /// Appends an informational response, or a 101 with its Upgrade field.
-pub(crate) fn write_informational(head: &ResponseHead, out: &mut Vec<u8>) {
+pub(crate) fn write_informational(head: &ResponseHead, own: &OwnFields<'_>, out: &mut Vec<u8>) {
     encode::put_status_line(out, Version::Http11, head.status(), head.reason());
     for field in head.fields() {
-        if !field.hop_by_hop && field.known != Known::ContentLength {
+        let drop = field.hop_by_hop || field.known == Known::ContentLength;
+        if !drop && !own.replace(field.name) {
             encode::put_field(out, field.name, field.value);
         }
     }
     if head.status() == 101 {
+        own.write(out);
         out.extend_from_slice(b"Connection: Upgrade\r\n");
         if let Some(protocol) = head.known(Known::Upgrade) {
             out.extend_from_slice(b"Upgrade: ");

@@ -15,9 +15,9 @@ use super::Bytes;
 pub(crate) struct OwnFields<'a> {
     /// How long the client must use TLS only (HSTS).
     pub(crate) hsts: Option<Duration>,
-    /// What browsers are told about pages of other origins, if the route has rules for them.
+    /// Whether pages of other origins may read the response, if the route has rules for them.
     pub(crate) cors: Option<cors::Verdict<'a>>,
-    /// What is left of the rates that the client is told about.
+    /// What is left of the rates that responses announce.
     pub(crate) rates: &'a [(&'a RateLimit, Left)],
 }
 

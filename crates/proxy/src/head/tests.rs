@@ -158,3 +158,29 @@ fn a_share_of_all_requests_is_that_share() {
     assert_eq!((within(0.0), within(1.0)), (0, ids.len()));
     assert!((9_500..10_500).contains(&within(0.1)), "{}", within(0.1));
 }
+
+#[test]
+fn an_upgrade_has_the_grants_of_its_route_and_no_others() {
+    let rules = model::Cors {
+        origins: vec![model::CorsOrigin::parse("https://a.test").unwrap()],
+        methods: String::new(),
+        headers: String::new(),
+        expose: String::new(),
+        credentials: false,
+        max_age: None,
+    };
+    let text = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\
+                Access-Control-Allow-Origin: https://evil.test\r\nX-Other: 1\r\n\r\n";
+    let mut head = ResponseHead::default();
+    parse_response(text.as_bytes(), &LIMITS, &mut head).unwrap();
+    for (origin, granted) in [("https://a.test", 1), ("https://evil.test", 0)] {
+        let asked = request(&format!("GET / HTTP/1.1\r\nHost: a\r\nOrigin: {origin}\r\n\r\n"));
+        let cors = Some(decide::cors::verdict(&rules, &asked));
+        let mut out = Vec::new();
+        write_informational(&head, &OwnFields { cors, ..OwnFields::default() }, &mut out);
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(out.matches("Access-Control-").count(), granted, "{out}");
+        assert_eq!(out.matches(origin).count(), granted, "{out}");
+        assert!(out.contains("X-Other: 1\r\n") && out.contains("Vary: Origin\r\n"), "{out}");
+    }
+}

@@ -1,5 +1,7 @@
 //! Certificates from a current Pebble, Let's Encrypt's ACME server for tests, with its faults switched
-//! on. `scripts/install-pebble` builds it; `make prove` runs this.
+//! on. `scripts/install-pebble` builds it; `make prove` runs this. Every test runs in a network
+//! namespace of its own, so that no other process takes a port that it is about to listen on; that
+//! takes root.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
@@ -7,7 +9,6 @@ mod support;
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use acme::{Event, Source, State};
 use model::{Acme, AcmeChallenge, ExternalAccount};
+use os::namespace::Namespace;
 use support::{
     Folder, PATIENCE, Pki, Running, Server, http_01, material, settings, tls_alpn_01, wait_for,
 };
@@ -33,7 +35,6 @@ struct Scene {
     folder: Folder,
     pki: Pki,
     challenges: Arc<Challenges>,
-    ports: Ports,
     config: String,
     faults: Vec<(String, String)>,
     dns: Process,
@@ -41,13 +42,14 @@ struct Scene {
     listeners: Vec<Server>,
 }
 
-#[derive(Clone, Copy)]
-struct Ports {
-    acme: u16,
-    management: u16,
-    dns: u16,
-    http: u16,
-    tls: u16,
+/// Ports in the namespace of a test, all below those that the kernel gives to outgoing connections.
+mod port {
+    pub(super) const ACME: u16 = 14_000;
+    pub(super) const MANAGEMENT: u16 = 15_000;
+    pub(super) const DNS: u16 = 8053;
+    pub(super) const DNS_MANAGEMENT: u16 = 8055;
+    pub(super) const HTTP: u16 = 5002;
+    pub(super) const TLS: u16 = 5001;
 }
 
 /// A child process, killed with this, and what it writes.
@@ -82,9 +84,22 @@ impl Drop for Process {
     }
 }
 
-/// A port that is free now.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// Moves this thread, and what it starts from now on, into a new network namespace, which is gone
+/// when they are.
+fn enter_new_namespace() {
+    let ip = |words: &[&str]| {
+        let output = Command::new("ip").args(words).output().expect("`ip` of iproute2");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "ip {}: {said}", words.join(" "));
+    };
+    // A thread runs one test at a time.
+    let thread = std::fs::read_link("/proc/thread-self").unwrap();
+    let name = format!("weir-{}-acme", thread.file_name().unwrap().display());
+    ip(&["netns", "add", &name]);
+    ip(&["-n", &name, "link", "set", "lo", "up"]);
+    let namespace = Namespace::open(&Path::new("/run/netns").join(&name)).unwrap();
+    namespace.enter().unwrap();
+    ip(&["netns", "del", &name]);
 }
 
 impl Scene {
@@ -107,38 +122,38 @@ impl Scene {
             eprintln!("{test}: SKIPPED, Pebble is not there (`scripts/install-pebble` builds it)");
             return None;
         }
+        enter_new_namespace();
         let (folder, pki) = (Folder::new(test), Pki::new());
         let challenges = Arc::<Challenges>::default();
-        let listeners = vec![http_01(0, &challenges), tls_alpn_01(0, &challenges, pki.server())];
-        let ports = Ports {
-            acme: free_port(),
-            management: free_port(),
-            dns: free_port(),
-            http: listeners[0].port,
-            tls: listeners[1].port,
-        };
+        let listeners = vec![
+            http_01(port::HTTP, &challenges),
+            tls_alpn_01(port::TLS, &challenges, pki.server()),
+        ];
         let dns = Process::start(
             Command::new(pebble().join("pebble-challtestsrv"))
                 .args(["-defaultIPv4", "127.0.0.1", "-defaultIPv6", ""])
-                .args(["-dnsserver", &format!("127.0.0.1:{}", ports.dns)])
-                .args(["-management", &format!("127.0.0.1:{}", free_port())])
+                .args(["-dnsserver", &format!("127.0.0.1:{}", port::DNS)])
+                .args(["-management", &format!("127.0.0.1:{}", port::DNS_MANAGEMENT)])
                 .args(["-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", ""]),
         );
         std::fs::write(folder.0.join("chain.pem"), &pki.chain).unwrap();
         std::fs::write(folder.0.join("key.pem"), &pki.key).unwrap();
         let at = |file: &str| folder.0.join(file).display().to_string();
         let (chain, key) = (at("chain.pem"), at("key.pem"));
-        let Ports { acme, management, http, tls, .. } = ports;
         let config = format!(
-            r#"{{"pebble": {{"listenAddress": "127.0.0.1:{acme}", "httpPort": {http},
-            "managementListenAddress": "127.0.0.1:{management}", "tlsPort": {tls},
+            r#"{{"pebble": {{"listenAddress": "127.0.0.1:{}", "httpPort": {},
+            "managementListenAddress": "127.0.0.1:{}", "tlsPort": {},
             "certificate": "{chain}", "privateKey": "{key}", "ocspResponderURL": "",
-            "retryAfter": {{"authz": 1, "order": 1}}, "keyAlgorithm": "ecdsa"{entries}}}}}"#
+            "retryAfter": {{"authz": 1, "order": 1}}, "keyAlgorithm": "ecdsa"{entries}}}}}"#,
+            port::ACME,
+            port::HTTP,
+            port::MANAGEMENT,
+            port::TLS,
         );
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let faults = faults.iter().map(owned).collect();
         let pebble = None;
-        Some(Scene { folder, pki, challenges, ports, config, faults, dns, pebble, listeners })
+        Some(Scene { folder, pki, challenges, config, faults, dns, pebble, listeners })
     }
 
     fn start_pebble(&mut self) {
@@ -146,14 +161,16 @@ impl Scene {
         std::fs::write(&config, &self.config).unwrap();
         let mut command = Command::new(pebble().join("pebble"));
         command.arg("-config").arg(config).args(["-strict", "-dnsserver"]);
-        command.arg(format!("127.0.0.1:{}", self.ports.dns)).env_clear();
+        command.arg(format!("127.0.0.1:{}", port::DNS)).env_clear();
         // By default it reuses half of the valid authorizations, at random, and then asks for no proof.
         command.env("PEBBLE_AUTHZREUSE", "0");
         command.envs(self.faults.iter().map(|(name, value)| (name, value)));
-        self.pebble = Some(Process::start(&mut command));
-        for port in [self.ports.acme, self.ports.management] {
+        let mut pebble = Process::start(&mut command);
+        for port in [port::ACME, port::MANAGEMENT] {
             wait_for("Pebble", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
         }
+        assert!(pebble.0.try_wait().unwrap().is_none(), "{}", pebble.written());
+        self.pebble = Some(pebble);
         assert!(self.dns.0.try_wait().unwrap().is_none(), "{}", self.dns.written());
     }
 
@@ -163,7 +180,7 @@ impl Scene {
     }
 
     fn settings(&self, certificates: &[&str]) -> Acme {
-        let url = format!("https://localhost:{}/dir", self.ports.acme);
+        let url = format!("https://localhost:{}/dir", port::ACME);
         settings(&url, &self.pki.ca, &self.folder.0.join("state"), certificates)
     }
 
@@ -186,7 +203,7 @@ impl Scene {
                 user_timeout: None,
                 tls: Some((tls, name)),
             };
-            let address = ([127, 0, 0, 1], self.ports.management).into();
+            let address = ([127, 0, 0, 1], port::MANAGEMENT).into();
             let mut connection =
                 transport::client::Connection::open(address, &options).await.unwrap();
             let request = transport::client::Request {
@@ -407,7 +424,7 @@ fn a_name_that_fails_is_named_and_the_old_certificate_stays() {
     age(&settings);
     let empty = Arc::<Challenges>::default();
     scene.listeners.remove(0);
-    let listener = http_01(scene.ports.http, &empty);
+    let listener = http_01(port::HTTP, &empty);
     let mut running = scene.run(&settings);
     assert_eq!(running.certificate().source, Source::Stored);
     let failure = running.failure();
@@ -425,7 +442,7 @@ fn a_name_that_fails_is_named_and_the_old_certificate_stays() {
     drop(listener);
 
     // The failed order is not continued.
-    scene.listeners.push(http_01(scene.ports.http, &scene.challenges));
+    scene.listeners.push(http_01(port::HTTP, &scene.challenges));
     let mut running = scene.run(&settings);
     assert_eq!(running.certificate().source, Source::Stored);
     running.issued();
@@ -501,7 +518,7 @@ fn an_order_is_continued_after_a_kill_at_any_moment() {
     scene.listeners.remove(0);
     for round in 0..6 {
         let settings = scene.settings(&[&format!("a{round}.example b{round}.example")]);
-        let mut first = start_child(&scene, &settings, scene.ports.http);
+        let mut first = start_child(&scene, &settings, port::HTTP);
         let state = State::open(&settings, None).unwrap();
         let folder = settings.state.clone();
         wait_for("an order", || is_under_way(&folder));
@@ -510,7 +527,7 @@ fn an_order_is_continued_after_a_kill_at_any_moment() {
         first.kill();
         let issued_before = state.certificate(&settings.certificates[0].names).unwrap().is_some();
 
-        let listener = http_01(scene.ports.http, &scene.challenges);
+        let listener = http_01(port::HTTP, &scene.challenges);
         let begun = os::clock::now();
         let mut running = scene.run(&settings);
         let mut update = running.event(PATIENCE);

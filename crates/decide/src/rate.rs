@@ -264,6 +264,7 @@ mod tests {
             is_announced: false,
         }
     }
+
     fn at_ms(millis: u64) -> Moment {
         Moment::from_millis(1_000_000 + millis)
     }

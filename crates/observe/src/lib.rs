@@ -12,6 +12,7 @@ pub mod log_limit;
 pub mod record;
 pub mod registry;
 pub mod timestamp;
+pub mod truncate;
 
 mod digits;
 

@@ -3,14 +3,13 @@
 
 use model::RedactQuery;
 
+use crate::truncate::{TRUNCATED, cut};
+
 /// What replaces a value.
 const REDACTED: &[u8] = b"[redacted]";
 
 /// The longest part of a header's value that is logged, as sent.
 pub(super) const HEADER_MAX_BYTES: usize = 1024;
-
-/// What follows a value that is cut.
-const TRUNCATED: &[u8] = b"[truncated]";
 
 /// Appends `text`, a URL or anything that may contain one, with parameters redacted: those behind
 /// the first `?`, and those of a fragment, where OAuth puts tokens.
@@ -93,9 +92,7 @@ pub(super) fn bound(value: &mut Vec<u8>) {
     if value.len() <= HEADER_MAX_BYTES {
         return;
     }
-    let is_border = |at: &usize| !matches!(value[*at], 0x80..0xC0);
-    let cut = (HEADER_MAX_BYTES - 3..=HEADER_MAX_BYTES).rev().find(is_border);
-    value.truncate(cut.unwrap_or(HEADER_MAX_BYTES));
+    value.truncate(cut(value, HEADER_MAX_BYTES).len());
     value.extend_from_slice(TRUNCATED);
 }
 

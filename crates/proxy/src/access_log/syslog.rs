@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use model::{Moment, ServerTarget, Syslog, SyslogTarget};
 use observe::TimestampCache;
+use observe::truncate::{TRUNCATED, cut};
 
 /// Lines that wait for a collector that is slow or gone.
 const WAITING_MAX_BYTES: usize = 8 << 20;
@@ -22,9 +23,6 @@ const WAITING_MAX_BYTES: usize = 8 << 20;
 /// The largest message in a datagram. Collectors read at least 2048 bytes, usually 8 KiB (RFC 5426
 /// section 3.2).
 const DATAGRAM_MAX_BYTES: usize = 8 * 1024;
-
-/// What ends a message that is cut.
-const TRUNCATED: &[u8] = b"[truncated]";
 
 /// How long connecting may take.
 const CONNECT_MAX: Duration = Duration::from_millis(400);
@@ -435,15 +433,6 @@ fn unsent(frames: &[u8], sent: usize) -> u64 {
         count += 1;
     }
     count
-}
-
-/// Returns at most `max` bytes of a line, up to a character's border.
-fn cut(line: &[u8], max: usize) -> &[u8] {
-    let mut end = max.min(line.len());
-    while end > 0 && end < line.len() && matches!(line[end], 0x80..0xC0) {
-        end -= 1;
-    }
-    &line[..end]
 }
 
 #[cfg(test)]

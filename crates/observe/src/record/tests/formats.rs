@@ -194,8 +194,8 @@ fn combined_is_what_nginx_writes() {
         let line = combined(&AccessRecord { status: None, cause, protocol, ..record() });
         assert!(line.contains(&format!("\" {status} ")), "{line}");
     }
-    let nobody = AccessRecord { user: Some("-"), ..record() };
-    assert!(combined(&nobody).contains(" - \\x2D ["));
+    let hyphen = AccessRecord { user: Some("-"), ..record() };
+    assert!(combined(&hyphen).contains(" - \\x2D ["));
 }
 
 #[test]

@@ -204,13 +204,18 @@ fn no_collector_holds_up_requests_or_the_way_to_another_log() {
         let accepted = accepted.map_or(0, |accepted| accepted.load(Ordering::Relaxed));
         assert!(accepted <= 100, "{accepted} connections");
 
-        let marker = format!("/after-{index}");
         scene.file("weir.toml", &to_file);
         assert_eq!(weir.ask("/api/v1/reload").status, 200);
-        http::get(weir.front(), &marker).unwrap();
-        wait::until(&format!("the line of {marker}"), SOON, || {
-            std::fs::read_to_string(&file).ok()?.contains(&marker).then_some(())
-        });
+        // The first line in the file is written after the collector's lost lines are known. The worker
+        // that hands over the second one adds them to the metric before it serves the last request.
+        let mut connection = http::Connection::open(weir.front()).unwrap();
+        for marker in [format!("/after-{index}"), format!("/lost-known-{index}")] {
+            assert_eq!(connection.get(&marker, &[]).unwrap().status, 200);
+            wait::until(&format!("the line of {marker}"), SOON, || {
+                std::fs::read_to_string(&file).ok()?.contains(&marker).then_some(())
+            });
+        }
+        assert_eq!(connection.get("/counted", &[]).unwrap().status, 200);
     }
     let log = weir.log();
     assert!(log.contains("lines of the access log are lost"), "{log}");

@@ -3,10 +3,10 @@
 //!
 //! Nothing here knows how a diagnostic is displayed; `render` does.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// A range of bytes in the configuration's text.
+/// A range of bytes in the configuration's text; [`crate::Sources`] tells in which file.
 pub type Span = Range<usize>;
 
 /// A value and its position.
@@ -50,41 +50,6 @@ pub struct Label {
     pub text: String,
 }
 
-/// The line starts of a text, for line and column numbers.
-#[derive(Debug)]
-pub struct Lines<'t> {
-    text: &'t str,
-    /// Ascending; the first is 0.
-    starts: Vec<usize>,
-}
-
-impl<'t> Lines<'t> {
-    /// Indexes `text`.
-    pub fn of(text: &'t str) -> Self {
-        let starts = text.match_indices('\n').map(|(at, _)| at + 1);
-        Lines { text, starts: std::iter::once(0).chain(starts).collect() }
-    }
-
-    /// Returns line and column of the first character of `label`, counted from 1; columns in
-    /// characters.
-    pub fn line_column(&self, label: &Label) -> (usize, usize) {
-        self.place(label.span.start)
-    }
-
-    /// Returns line and column after its last character.
-    pub fn end_line_column(&self, label: &Label) -> (usize, usize) {
-        self.place(label.span.end)
-    }
-
-    fn place(&self, at: usize) -> (usize, usize) {
-        let at = boundary_before(self.text, at);
-        // At least 1, since the first line begins at 0.
-        let line = self.starts.partition_point(|start| *start <= at);
-        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or_default();
-        (line, self.text.get(start..at).unwrap_or_default().chars().count() + 1)
-    }
-}
-
 /// Returns the last character boundary of `text` at or before `at`.
 pub(crate) fn boundary_before(text: &str, at: usize) -> usize {
     // At 0 there always is one.
@@ -125,6 +90,11 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(title, span, label) }
     }
 
+    /// Returns all of its positions.
+    pub(crate) fn labels_mut(&mut self) -> impl Iterator<Item = &mut Label> {
+        std::iter::once(&mut self.primary).chain(&mut self.others)
+    }
+
     /// Marks it as concerning this machine.
     pub(crate) fn on_machine(mut self) -> Self {
         self.subject = Subject::Machine;
@@ -145,9 +115,9 @@ impl Diagnostic {
 /// Collects the diagnostics of all readers and checks.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
-    pub(crate) found: RefCell<Vec<Diagnostic>>,
+    found: RefCell<Vec<Diagnostic>>,
     /// The text is not valid TOML, so that something that seems missing may only be unreadable.
-    pub(crate) broken: bool,
+    pub(crate) broken: Cell<bool>,
 }
 
 impl Problems {
@@ -157,7 +127,7 @@ impl Problems {
 
     /// Reports something missing: only if all of the text could be read.
     pub(crate) fn report_absence(&self, diagnostic: Diagnostic) {
-        if !self.broken {
+        if !self.broken.get() {
             self.report(diagnostic);
         }
     }
@@ -168,6 +138,13 @@ impl Problems {
 
     pub(crate) fn any_error(&self) -> bool {
         self.found.borrow().iter().any(|d| d.severity == Severity::Error)
+    }
+
+    /// Removes warnings, and mistakes at positions that are not readable.
+    pub(crate) fn keep_errors(&self, is_readable: impl Fn(usize) -> bool) {
+        self.found
+            .borrow_mut()
+            .retain(|d| d.severity == Severity::Error && is_readable(d.primary.span.start));
     }
 
     /// Returns all diagnostics, in order of the text.
@@ -248,20 +225,6 @@ mod tests {
         assert_eq!(nearest("rize", names), Some("rise"));
         assert_eq!(nearest("banana", names), None);
         assert_eq!(nearest("", names), None);
-    }
-
-    #[test]
-    fn places_are_counted_from_one_in_characters() {
-        let lines = Lines::of("a\nüb\n\nc");
-        for (at, place) in
-            [(0, (1, 1)), (1, (1, 2)), (2, (2, 1)), (4, (2, 2)), (6, (3, 1)), (7, (4, 1))]
-        {
-            let label = Label { span: at..at, text: String::new() };
-            assert_eq!(lines.line_column(&label), place, "{at}");
-        }
-        let beyond = Label { span: 3..99, text: String::new() };
-        assert_eq!(lines.line_column(&beyond), (2, 1), "inside a character");
-        assert_eq!(lines.end_line_column(&beyond), (4, 2));
     }
 
     #[test]

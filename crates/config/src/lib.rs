@@ -20,6 +20,7 @@ mod names;
 mod raw;
 mod render;
 mod schema;
+mod sources;
 mod syntax;
 mod units;
 
@@ -27,11 +28,12 @@ use std::path::Path;
 
 use model::Material;
 
-pub use diagnostic::{Diagnostic, Label, Lines, Severity, Span, Subject};
+pub use diagnostic::{Diagnostic, Label, Severity, Span, Subject};
 pub use diff::{Changed, Changes, Diff, diff};
 pub use files::SYSTEM_AUTHORITIES;
 pub use render::render;
 pub use schema::{reference, schema};
+pub use sources::{Lines, Place, Sources};
 
 use diagnostic::Problems;
 
@@ -98,59 +100,94 @@ impl Surroundings for () {
 pub struct Checked {
     /// The configuration.
     pub snapshot: model::Snapshot,
-    /// Warnings, in order of the text.
-    pub warnings: Vec<Diagnostic>,
+    /// Warnings.
+    pub report: Report,
+}
+
+/// What was found in a configuration's files, in order of their text.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Mistakes and warnings.
+    pub found: Vec<Diagnostic>,
+    /// The texts that they are in.
+    pub sources: Sources,
+}
+
+impl Report {
+    /// Returns everything rendered, as [`render`] does.
+    pub fn render(&self, colour: bool) -> String {
+        render(&self.found, &self.sources, colour)
+    }
+
+    /// Returns whether one of them is a mistake.
+    fn any_error(&self) -> bool {
+        self.found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
 }
 
 /// Checks a configuration's text alone, without the files that it names and without a clock.
-/// Returns its warnings, in order of the text.
+/// Returns its warnings.
 ///
 /// # Errors
 /// Every mistake and warning of the text; at least one is an error.
-pub fn check_text(text: &str, name: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-    let mut found = match check(text, name, &()) {
-        Ok(checked) => return Ok(checked.warnings),
-        Err(found) => found,
+pub fn check_text(text: &str, name: &str) -> Result<Report, Report> {
+    let mut report = match check(text, name, &()) {
+        Ok(checked) => return Ok(checked.report),
+        Err(report) => report,
     };
-    found.retain(|diagnostic| diagnostic.subject == Subject::File);
-    let is_wrong = found.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-    if is_wrong { Err(found) } else { Ok(found) }
+    report.found.retain(|diagnostic| diagnostic.subject == Subject::File);
+    if report.any_error() { Err(report) } else { Ok(report) }
 }
 
 /// Reads and checks a configuration; `name` is the file's name, for messages.
 ///
 /// # Errors
-/// Every mistake (and warning) at once, in order of the text; at least one is an error.
-pub fn check(
-    text: &str,
-    _name: &str,
-    surroundings: &dyn Surroundings,
-) -> Result<Checked, Vec<Diagnostic>> {
-    let syntax = syntax::parse(text);
-    if !syntax.mistakes.is_empty()
-        && let Some(foreign) = foreign::recognise(text)
-    {
-        return Err(vec![foreign]);
+/// Every mistake (and warning) at once; at least one is an error.
+pub fn check(text: &str, name: &str, surroundings: &dyn Surroundings) -> Result<Checked, Report> {
+    let sources = Sources::of(name, text);
+    let problems = Problems::default();
+    let snapshot = snapshot(text, &problems, surroundings);
+    let report = Report { found: problems.into_sorted(), sources };
+    match snapshot {
+        Some(snapshot) if !report.any_error() => Ok(Checked { snapshot, report }),
+        _ => Err(report),
     }
-    let problems = Problems { broken: !syntax.mistakes.is_empty(), ..Problems::default() };
-    let mut document = raw::document(syntax.tree.get_ref(), &problems);
-    files::add_client_lists(&mut document, surroundings, &problems);
+}
+
+/// Returns the configuration, unless it has mistakes.
+fn snapshot(
+    text: &str,
+    problems: &Problems,
+    surroundings: &dyn Surroundings,
+) -> Option<model::Snapshot> {
+    let syntax = syntax::parse(text, 0);
+    if !syntax.mistakes.is_empty() {
+        if let Some(foreign) = foreign::recognise(text) {
+            problems.report(foreign);
+            return None;
+        }
+        problems.broken.set(true);
+    }
+    let mut document = raw::document(&syntax.tree, problems);
+    files::add_client_lists(&mut document, surroundings, problems);
     let names = names::Names::of(&document);
-    check::document(&document, &names, &problems);
-    let files = files::read(&document, surroundings, &problems);
-    if problems.broken {
-        return Err(syntax.with(text, problems.into_sorted()));
+    check::document(&document, &names, problems);
+    let files = files::read(&document, surroundings, problems);
+    if problems.broken.get() {
+        problems.keep_errors(|at| syntax.is_readable(at));
+        syntax.mistakes.into_iter().for_each(|mistake| problems.report(mistake));
+        return None;
     }
     if problems.any_error() {
-        return Err(problems.into_sorted());
+        return None;
     }
-    if let Some(snapshot) = build::snapshot(document, &names, files) {
-        return Ok(Checked { snapshot, warnings: problems.into_sorted() });
+    let snapshot = build::snapshot(document, &names, files);
+    if snapshot.is_none() {
+        problems.report(Diagnostic::error(
+            "this configuration was found valid but could not be built: a bug in Weir",
+            0..0,
+            "please report it",
+        ));
     }
-    problems.report(Diagnostic::error(
-        "this configuration was found valid but could not be built: a bug in Weir",
-        0..0,
-        "please report it",
-    ));
-    Err(problems.into_sorted())
+    snapshot
 }

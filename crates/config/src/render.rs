@@ -5,47 +5,56 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity, Span, boundary_before};
+use crate::sources::Sources;
 
 /// Maximum number printed; the rest are counted. A file with more mistakes than that is probably
 /// the wrong file.
 const PRINTED_MAX: usize = 100;
 
-/// Returns `diagnostics` of `text`, which was read from `name`, rendered: one block each, and a
-/// line that counts them.
-pub fn render(diagnostics: &[Diagnostic], text: &str, name: &str, colour: bool) -> String {
+/// Returns `diagnostics` of `sources` rendered: one block each, and a line that counts them.
+pub fn render(diagnostics: &[Diagnostic], sources: &Sources, colour: bool) -> String {
     if diagnostics.is_empty() {
         return String::new();
     }
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let mut out = String::new();
     for diagnostic in diagnostics.iter().take(PRINTED_MAX) {
-        out.push_str(&renderer.render(&[group(diagnostic, text, name)]));
+        out.push_str(&renderer.render(&[group(diagnostic, sources)]));
         out.push_str("\n\n");
     }
-    out.push_str(&tally(diagnostics, name));
+    out.push_str(&tally(diagnostics, sources.name()));
     out.push('\n');
     out
 }
 
-fn group<'a>(diagnostic: &'a Diagnostic, text: &'a str, name: &'a str) -> Group<'a> {
+fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut snippet = Snippet::source(text).path(name);
     let others = diagnostic.others.iter().map(|label| (AnnotationKind::Context, label));
-    for (kind, label) in
-        std::iter::once((AnnotationKind::Primary, &diagnostic.primary)).chain(others)
-    {
-        let mut annotation = kind.span(fit(&label.span, text));
-        if !label.text.is_empty() {
-            annotation = annotation.label(label.text.as_str());
+    let labels: Vec<_> = std::iter::once((AnnotationKind::Primary, &diagnostic.primary))
+        .chain(others)
+        .map(|(kind, label)| (sources.index_at(label.span.start), kind, label))
+        .collect();
+    // One snippet for each file, that of the primary position first.
+    let mut files: Vec<usize> = Vec::new();
+    for (file, ..) in &labels {
+        if !files.contains(file) {
+            files.push(*file);
         }
-        snippet = snippet.annotation(annotation);
     }
+    let snippets = files.into_iter().map(|file| {
+        let source = &sources.all()[file];
+        let annotations = labels.iter().filter(|(of, ..)| *of == file).map(|(_, kind, label)| {
+            let annotation = kind.span(fit(&source.local(&label.span), &source.text));
+            if label.text.is_empty() { annotation } else { annotation.label(label.text.as_str()) }
+        });
+        Snippet::source(&*source.text).path(source.name.as_str()).annotations(annotations)
+    });
     level
         .primary_title(diagnostic.title.as_str())
-        .element(snippet)
+        .elements(snippets)
         .elements(diagnostic.help.iter().map(|help| Level::HELP.message(help.as_str())))
 }
 

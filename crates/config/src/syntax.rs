@@ -1,9 +1,10 @@
 //! TOML syntax errors: rephrases what the parser reports, and reports each cause once instead of
 //! its consequences.
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
-use crate::diagnostic::{Diagnostic, Severity, Span, boundary_before, quote};
+use crate::diagnostic::{Diagnostic, Span, boundary_before, quote};
 
 /// Maximum number reported: a text with more errors is not a configuration. Bounds the time that
 /// reporting takes.
@@ -12,15 +13,25 @@ const MISTAKES_MAX: usize = 100;
 /// The result of parsing a text.
 pub(crate) struct Syntax<'t> {
     /// As far as it can be parsed.
-    pub(crate) tree: toml::Spanned<DeTable<'t>>,
+    pub(crate) tree: DeTable<'t>,
     /// Every mistake in the text itself.
     pub(crate) mistakes: Vec<Diagnostic>,
+    /// The lines with mistakes.
+    broken: Vec<Span>,
     /// From here on the tree is guesswork.
     unread_from: usize,
 }
 
-/// Parses as much as possible.
-pub(crate) fn parse(text: &str) -> Syntax<'_> {
+/// Parses as much as possible of a text whose positions begin at `start`.
+pub(crate) fn parse(text: &str, start: usize) -> Syntax<'_> {
+    let mut syntax = parse_alone(text);
+    if start > 0 {
+        syntax.move_by(start);
+    }
+    syntax
+}
+
+fn parse_alone(text: &str) -> Syntax<'_> {
     let (tree, errors) = DeTable::parse_recoverable(text);
     let mut found: Vec<(Span, &Error)> = errors
         .iter()
@@ -49,27 +60,61 @@ pub(crate) fn parse(text: &str) -> Syntax<'_> {
             mistakes.push(describe(text, tree.get_ref(), span, error));
         }
     }
-    Syntax { tree, mistakes, unread_from }
+    let broken = mistakes
+        .iter()
+        .map(|d| line_start(text, d.primary.span.start)..line_end(text, d.primary.span.end))
+        .collect();
+    Syntax { tree: tree.into_inner(), mistakes, broken, unread_from }
 }
 
 impl Syntax<'_> {
-    /// Returns the mistakes in the text, and those of `found` on lines that could be parsed: those
-    /// on other lines concern a guess.
-    pub(crate) fn with(self, text: &str, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
-        let broken: Vec<Span> = self
-            .mistakes
-            .iter()
-            .map(|d| line_start(text, d.primary.span.start)..line_end(text, d.primary.span.end))
-            .collect();
-        let readable = |at: usize| at < self.unread_from && !broken.iter().any(|b| b.contains(&at));
-        let mut all: Vec<_> = found
-            .into_iter()
-            .filter(|d| d.severity == Severity::Error && readable(d.primary.span.start))
-            .collect();
-        all.extend(self.mistakes);
-        all.sort_by_key(|d| d.primary.span.start);
-        all
+    /// Returns whether the line at this position could be parsed: mistakes on other lines concern a
+    /// guess.
+    pub(crate) fn is_readable(&self, at: usize) -> bool {
+        at < self.unread_from && !self.broken.iter().any(|line| line.contains(&at))
     }
+
+    /// Moves every position.
+    fn move_by(&mut self, by: usize) {
+        let move_span = |span: &mut Span| {
+            span.start += by;
+            span.end += by;
+        };
+        self.tree = moved(std::mem::take(&mut self.tree), by);
+        for mistake in &mut self.mistakes {
+            mistake.labels_mut().for_each(|label| move_span(&mut label.span));
+        }
+        self.broken.iter_mut().for_each(move_span);
+        self.unread_from += by;
+    }
+}
+
+fn moved(table: DeTable<'_>, by: usize) -> DeTable<'_> {
+    let entries = table.into_iter().map(|(key, value)| {
+        let key = Spanned::new(moved_span(key.span(), by), key.into_inner());
+        (key, moved_value(value, by))
+    });
+    entries.collect()
+}
+
+fn moved_value(value: Spanned<DeValue<'_>>, by: usize) -> Spanned<DeValue<'_>> {
+    let span = moved_span(value.span(), by);
+    let value = match value.into_inner() {
+        DeValue::Table(table) => DeValue::Table(moved(table, by)),
+        DeValue::Array(mut items) => {
+            for item in items.iter_mut() {
+                let placeholder = Spanned::new(0..0, DeValue::Boolean(false));
+                *item = moved_value(std::mem::replace(item, placeholder), by);
+            }
+            DeValue::Array(items)
+        }
+        other => other,
+    };
+    Spanned::new(span, value)
+}
+
+fn moved_span(span: Span, by: usize) -> Span {
+    span.start + by..span.end + by
 }
 
 fn line_start(text: &str, at: usize) -> usize {

@@ -27,11 +27,11 @@ fn each_case_has_the_expected_diagnostics() {
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap();
-        let (verdict, found) = match config::check(&text, name, files::made()) {
-            Ok(checked) => ("valid", checked.warnings),
-            Err(found) => ("refused", found),
+        let (verdict, report) = match config::check(&text, name, files::made()) {
+            Ok(checked) => ("valid", checked.report),
+            Err(report) => ("refused", report),
         };
-        let said = format!("{}{verdict}\n", config::render(&found, &text, name, false));
+        let said = format!("{}{verdict}\n", report.render(false));
         let expected = file.with_extension("expected");
         if update {
             std::fs::write(&expected, &said).unwrap();

@@ -137,12 +137,13 @@ fn no_mutation_of_a_valid_file_panics() {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let text = mutate(if seed % 4 == 0 { minimal } else { full }, &mut random);
         match config::check(&text, "mutation", files::made()) {
-            Ok(checked) => drop(config::render(&checked.warnings, &text, "mutation", true)),
-            Err(found) => {
+            Ok(checked) => drop(checked.report.render(true)),
+            Err(report) => {
+                let found = &report.found;
                 let errors = found.iter().filter(|d| d.severity == config::Severity::Error);
                 assert!(errors.count() > 0, "refused without a mistake:\n{text}");
                 assert!(found.iter().all(|d| !d.title.contains("a bug in Weir")), "{text}");
-                let said = config::render(&found, &text, "mutation", false);
+                let said = report.render(false);
                 assert!(said.contains("mistake"), "{said}");
                 refused += 1;
             }

@@ -203,8 +203,8 @@ fn every_key_has_a_description_and_every_table_an_example_that_is_valid() {
                 ]);
             }
         }
-        if let Err(found) = config::check(&text, "example", files::made()) {
-            panic!("{example}\n{}", config::render(&found, &text, "example", false));
+        if let Err(report) = config::check(&text, "example", files::made()) {
+            panic!("{example}\n{}", report.render(false));
         }
     }
 }
@@ -226,8 +226,8 @@ fn the_documentation_is_current() {
     }
     for example in start.split("```toml\n").skip(1) {
         let example = example.split("```").next().unwrap();
-        if let Err(found) = config::check(example, "documentation", files::made()) {
-            panic!("{}", config::render(&found, example, "documentation", false));
+        if let Err(report) = config::check(example, "documentation", files::made()) {
+            panic!("{}", report.render(false));
         }
     }
 }

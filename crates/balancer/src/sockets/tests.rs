@@ -17,7 +17,7 @@ fn snapshot(public: SocketAddr, admin: SocketAddr) -> Snapshot {
     );
     match config::check(&text, "test.toml", &()) {
         Ok(checked) => checked.snapshot,
-        Err(errors) => panic!("{}", config::render(&errors, &text, "test.toml", false)),
+        Err(report) => panic!("{}", report.render(false)),
     }
 }
 

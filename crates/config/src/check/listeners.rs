@@ -289,7 +289,7 @@ fn idle_http(document: &Document, problems: &Problems) {
         let name = listener.name.value.as_ref();
         // A listener whose address could not be read may be the one that was meant.
         let routed = general || named.contains(name) || (name.is_empty() && !named.is_empty());
-        if http && !routed && !problems.broken {
+        if http && !routed && !problems.broken.get() {
             problems.report(
                 Diagnostic::warning(
                     "an http listener without a route",

@@ -9,7 +9,7 @@ use super::*;
 fn snapshot(text: &str) -> Snapshot {
     match crate::check(text, "test.toml", &()) {
         Ok(checked) => checked.snapshot,
-        Err(found) => panic!("{}", crate::render(&found, text, "test.toml", false)),
+        Err(report) => panic!("{}", report.render(false)),
     }
 }
 

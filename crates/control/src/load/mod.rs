@@ -112,15 +112,12 @@ pub fn check(
 ) -> Result<Loaded, LoadError> {
     match config::check(text, name, surroundings) {
         Ok(checked) => Ok(Loaded {
-            warnings: match checked.warnings.as_slice() {
-                [] => String::new(),
-                warnings => config::render(warnings, text, name, colour),
-            },
+            warnings: checked.report.render(colour),
             snapshot: Arc::new(checked.snapshot),
         }),
-        Err(mistakes) => Err(LoadError::Invalid {
-            mistakes: mistakes.len(),
-            rendered: config::render(&mistakes, text, name, colour),
+        Err(report) => Err(LoadError::Invalid {
+            mistakes: report.found.len(),
+            rendered: report.render(colour),
         }),
     }
 }

@@ -1,15 +1,15 @@
 //! Errors and warnings of a configuration, as JSON.
 
-use config::{Diagnostic, Label, Severity, Subject};
+use config::{Diagnostic, Label, Place, Report, Severity, Subject};
 use serde_json::{Value, json};
 
 /// Mistakes or warnings, with lines and columns counted from 1.
-pub(crate) fn json(found: &[Diagnostic], text: &str) -> Value {
-    let lines = config::Lines::of(text);
+pub(crate) fn json(report: &Report) -> Value {
+    let lines = config::Lines::of(&report.sources);
     let place = |label: &Label| {
-        let (line, column) = lines.line_column(label);
-        let (line_end, column_end) = lines.end_line_column(label);
+        let Place { file, first: (line, column), end: (line_end, column_end) } = lines.place(label);
         json!({
+            "file": file,
             "line": line, "column": column, "line_end": line_end, "column_end": column_end,
             "text": label.text,
         })
@@ -31,5 +31,5 @@ pub(crate) fn json(found: &[Diagnostic], text: &str) -> Value {
             "help": diagnostic.help,
         })
     };
-    found.iter().map(one).collect()
+    report.found.iter().map(one).collect()
 }

@@ -7,7 +7,7 @@ use super::*;
 fn explained(text: &str) -> String {
     let checked = match config::check(text, "test", &()) {
         Ok(checked) => checked,
-        Err(found) => panic!("{}", config::render(&found, text, "test", false)),
+        Err(report) => panic!("{}", report.render(false)),
     };
     text_of(&checked.snapshot)
 }
@@ -183,7 +183,7 @@ fn the_probe_plan_shows_tls_http2_grpc_and_the_proxy_header() {
         "#;
     let mut snapshot = match config::check(text, "test", &()) {
         Ok(checked) => checked.snapshot,
-        Err(found) => panic!("{}", config::render(&found, text, "test", false)),
+        Err(report) => panic!("{}", report.render(false)),
     };
     let ca = model::Material { path: "ca.pem".into(), bytes: b"".as_slice().into() };
     let tls = model::ServiceTls { name: None, verify: true, ca, certificate: None };

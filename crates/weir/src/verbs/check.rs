@@ -31,23 +31,23 @@ pub(crate) fn run(args: &CheckArgs, common: Common) -> Exit {
         return check_text(&text, &name, args, common);
     }
     let checked = config::check(&text, &name, &Folder::of(&args.file));
-    let found = match &checked {
-        Ok(checked) => &checked.warnings,
-        Err(found) => found,
+    let report = match &checked {
+        Ok(checked) => &checked.report,
+        Err(report) => report,
     };
-    if !args.json && !found.is_empty() {
-        eprint!("{}", config::render(found, &text, &name, common.colours_stderr()));
+    if !args.json {
+        eprint!("{}", report.render(common.colours_stderr()));
     }
-    match checked {
-        Ok(checked) => valid(&checked, &text, &name, args, common),
-        Err(found) => invalid(&found, &text, &name, args),
+    match &checked {
+        Ok(checked) => valid(checked, &name, args, common),
+        Err(report) => invalid(report, &name, args),
     }
 }
 
 /// Says what is wrong, as JSON if that is asked for; as text it has been said.
-fn invalid(found: &[config::Diagnostic], text: &str, name: &str, args: &CheckArgs) -> Exit {
+fn invalid(report: &config::Report, name: &str, args: &CheckArgs) -> Exit {
     if args.json {
-        let mistakes = render::diagnostics::json(found, text);
+        let mistakes = render::diagnostics::json(report);
         print_json(&json!({ "file": name, "valid": false, "mistakes": mistakes }));
     }
     Exit::Mistake
@@ -57,14 +57,14 @@ fn invalid(found: &[config::Diagnostic], text: &str, name: &str, args: &CheckArg
 /// names, so that it is not explained.
 fn check_text(text: &str, name: &str, args: &CheckArgs, common: Common) -> Exit {
     let checked = config::check_text(text, name);
-    let (Ok(found) | Err(found)) = &checked;
-    if !args.json && !found.is_empty() {
-        eprint!("{}", config::render(found, text, name, common.colours_stderr()));
+    let (Ok(report) | Err(report)) = &checked;
+    if !args.json {
+        eprint!("{}", report.render(common.colours_stderr()));
     }
-    match checked {
-        Err(found) => invalid(&found, text, name, args),
-        Ok(warnings) if args.json => {
-            let warnings = render::diagnostics::json(&warnings, text);
+    match &checked {
+        Err(report) => invalid(report, name, args),
+        Ok(report) if args.json => {
+            let warnings = render::diagnostics::json(report);
             print_json(&json!({ "file": name, "valid": true, "warnings": warnings }))
         }
         Ok(_) => print(&format!(
@@ -74,15 +74,9 @@ fn check_text(text: &str, name: &str, args: &CheckArgs, common: Common) -> Exit 
 }
 
 /// Explains a file without mistakes, unless this host lacks something that it needs.
-fn valid(
-    checked: &config::Checked,
-    text: &str,
-    name: &str,
-    args: &CheckArgs,
-    common: Common,
-) -> Exit {
+fn valid(checked: &config::Checked, name: &str, args: &CheckArgs, common: Common) -> Exit {
     let snapshot = &checked.snapshot;
-    let warnings = || render::diagnostics::json(&checked.warnings, text);
+    let warnings = || render::diagnostics::json(&checked.report);
     let obstacles = balancer::obstacles(snapshot);
     if !obstacles.is_empty() {
         if args.json {

@@ -91,9 +91,9 @@ mod tests {
         let text = text("eu-west-1a", public, admin, &services());
         let checked = match config::check(&text, "demo.toml", &()) {
             Ok(checked) => checked,
-            Err(errors) => panic!("{}", config::render(&errors, &text, "demo.toml", false)),
+            Err(report) => panic!("{}", report.render(false)),
         };
-        assert!(checked.warnings.is_empty());
+        assert!(checked.report.found.is_empty());
         let snapshot = checked.snapshot;
         assert_eq!(snapshot.services.len(), 2);
         assert_eq!(snapshot.routes.len(), 2);

@@ -40,8 +40,8 @@ fn of_weir(args: &ChecksArgs, text: &str, common: Common) -> Result<Checks, ()> 
     let name = args.file.display().to_string();
     match config::check(text, &name, &Folder::of(&args.file)) {
         Ok(checked) => Ok(of_snapshot(&checked.snapshot)),
-        Err(found) => {
-            eprint!("{}", config::render(&found, text, &name, common.colours_stderr()));
+        Err(report) => {
+            eprint!("{}", report.render(common.colours_stderr()));
             Err(())
         }
     }

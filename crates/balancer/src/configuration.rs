@@ -3,7 +3,7 @@
 use model::{
     Action, Balance, Certificate, CheckKind, Content, ContentCoding, ErrorPage, ErrorSet,
     FieldChanges, FieldMatch, HostPattern, Listener, Maintenance, PathMatch, Protocol, RedactQuery,
-    Respond, ResponseFilter, Route, Service, ServiceTls, Snapshot,
+    Respond, ResponseFilter, Route, Service, ServiceTls, Snapshot, Text,
 };
 use serde_json::{Value, json};
 
@@ -152,7 +152,7 @@ fn route(
     let matches = &route.matches;
     let names: Vec<_> = matches.listeners.iter().filter_map(|id| listener(*id)).collect();
     let pairs = |pairs: &[FieldMatch]| -> Value {
-        pairs.iter().map(|pair| json!({ "name": pair.name, "value": pair.value })).collect()
+        pairs.iter().map(|pair| json!({ "name": pair.name, "value": pair.value.shown() })).collect()
     };
     let path = match &matches.path {
         PathMatch::Exact(path) => json!({ "exact": path }),
@@ -264,8 +264,8 @@ fn action(action: &Action, snapshot: &Snapshot) -> Value {
     }
 }
 
-fn pairs(pairs: &[(String, String)]) -> Value {
-    pairs.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+fn pairs(pairs: &[(String, Text)]) -> Value {
+    pairs.iter().map(|(name, value)| json!({ "name": name, "value": value.shown() })).collect()
 }
 
 fn changes(changes: &FieldChanges) -> Value {
@@ -362,7 +362,8 @@ fn check(service: &Service) -> Value {
             value["method"] = json!(method);
             value["path"] = json!(path);
             value["host"] = json!(host);
-            let fields = fields.iter().map(|(name, value)| json!({ "name": name, "value": value }));
+            let fields =
+                fields.iter().map(|(name, value)| json!({ "name": name, "value": value.shown() }));
             value["header"] = fields.collect();
             value["expect"] = json!(expect.0);
             value["expect_body"] = json!(body.pattern.as_ref().map(model::Pattern::as_str));

@@ -11,7 +11,7 @@ use model::{
     Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Content, Cors,
     ErrorPage, FieldMatch, Forward, HostPattern, Listener, ListenerId, ListenerTls, Material,
     Metrics, MetricsListener, PathMatch, Protocol, RequestFilter, Respond, ResponseFilter, Route,
-    RouteMatch, Service, Snapshot, Split,
+    RouteMatch, Service, Snapshot, Split, Text,
 };
 
 use crate::diagnostic::At;
@@ -44,6 +44,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         routes.extend(by_host(raw, (content, pages), &listeners, names)?);
     }
     routes.sort_by(|one, other| one.matches.precedence(&other.matches));
+    tell_apart(&mut routes);
     let authentications: Option<Vec<_>> = files.authentications.into_iter().collect();
     let files = files.services.into_iter().zip(files.affinity_keys).zip(files.service_pages);
     let services =
@@ -283,6 +284,22 @@ fn response_filters(compress: Option<Compression>) -> Vec<ResponseFilter> {
     compress.map(ResponseFilter::Compress).into_iter().collect()
 }
 
+/// Numbers routes whose derived names differ only in secrets: limits and metrics go by name.
+fn tell_apart(routes: &mut [Route]) {
+    let mut counts: HashMap<Arc<str>, u32> = HashMap::new();
+    for route in routes {
+        // A name that was given has no brackets.
+        if !route.name.contains(Text::SECRET) {
+            continue;
+        }
+        let count = counts.entry(route.name.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            route.name = format!("{} #{count}", route.name).into();
+        }
+    }
+}
+
 /// Returns a name for a route that has none: its conditions, as short as they allow.
 fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
     let RouteMatch { listeners: of, host, path, method, fields, query, conditions } = matches;
@@ -301,10 +318,10 @@ fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
         PathMatch::Prefix(prefix) => name.push_str(prefix),
     }
     for FieldMatch { name: field, value } in fields {
-        name.extend([" ", field, ":", value]);
+        name.extend([" ", field, ":", value.shown()]);
     }
     for FieldMatch { name: parameter, value } in query {
-        name.extend([" ?", parameter, "=", value]);
+        name.extend([" ?", parameter, "=", value.shown()]);
     }
     for condition in conditions {
         // Writing to a String cannot fail.

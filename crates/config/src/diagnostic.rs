@@ -4,7 +4,10 @@
 //! Nothing here knows how a diagnostic is displayed; `render` does.
 
 use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
+
+use model::Text;
 
 /// A range of bytes in the configuration's text; [`crate::Sources`] tells in which file.
 pub type Span = Range<usize>;
@@ -95,6 +98,24 @@ impl Diagnostic {
         std::iter::once(&mut self.primary).chain(&mut self.others)
     }
 
+    /// Returns whether one of its positions is within one of `spans`.
+    fn is_within(&self, spans: &Spans) -> bool {
+        let mut labels = std::iter::once(&self.primary).chain(&self.others);
+        labels.any(|label| spans.contain(&label.span))
+    }
+
+    /// Returns one that only says where it is: a text that contains a secret is not valid there.
+    fn without_secrets(self) -> Diagnostic {
+        let others = self.others.into_iter().map(|label| Label { text: String::new(), ..label });
+        Diagnostic {
+            title: "a text with the contents of a file is not valid here".to_owned(),
+            primary: Label { text: "not shown: it may be a secret".to_owned(), ..self.primary },
+            others: others.collect(),
+            help: vec!["look for line breaks and control characters in the file".to_owned()],
+            ..self
+        }
+    }
+
     /// Marks it as concerning this machine.
     pub(crate) fn on_machine(mut self) -> Self {
         self.subject = Subject::Machine;
@@ -112,16 +133,98 @@ impl Diagnostic {
     }
 }
 
+/// Ranges of the text that do not overlap: the end of each by its start.
+#[derive(Clone, Debug, Default)]
+struct Spans(BTreeMap<usize, usize>);
+
+impl Spans {
+    /// Returns whether `span` is within one of them.
+    fn contain(&self, span: &Span) -> bool {
+        let before = self.0.range(..=span.start).next_back();
+        before.is_some_and(|(_, end)| span.end <= *end)
+    }
+}
+
 /// Collects the diagnostics of all readers and checks.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     found: RefCell<Vec<Diagnostic>>,
+    /// How many were reported, those included that were not added to `found`.
+    count: Cell<usize>,
+    /// Positions in defaults, which are read for every table that has them, and whether a diagnostic is
+    /// about this one.
+    defaults: RefCell<HashMap<Span, bool>>,
+    /// Positions of texts that contain secrets.
+    secrets: RefCell<Spans>,
+    /// Positions of texts that are not known, which is reported.
+    unknown: RefCell<Spans>,
     /// The text is not valid TOML, so that something that seems missing may only be unreadable.
     pub(crate) broken: Cell<bool>,
 }
 
 impl Problems {
     pub(crate) fn report(&self, diagnostic: Diagnostic) {
+        self.count.set(self.count.get() + 1);
+        if diagnostic.is_within(&self.unknown.borrow()) {
+            return;
+        }
+        let has_secret = diagnostic.is_within(&self.secrets.borrow());
+        let diagnostic = if has_secret { diagnostic.without_secrets() } else { diagnostic };
+        if let Some(is_reported) = self.defaults.borrow_mut().get_mut(&diagnostic.primary.span)
+            && std::mem::replace(is_reported, true)
+        {
+            return;
+        }
+        self.found.borrow_mut().push(diagnostic);
+    }
+
+    /// Lets no diagnostic about the text at `span` say what it is.
+    pub(crate) fn has_secret(&self, span: Span) {
+        self.secrets.borrow_mut().0.insert(span.start, span.end);
+    }
+
+    /// Reports nothing else about the text at `span`.
+    pub(crate) fn is_unknown(&self, span: Span) {
+        self.unknown.borrow_mut().0.insert(span.start, span.end);
+    }
+
+    /// Returns a text that was read as one that knows whether it is a secret.
+    pub(crate) fn text(&self, at: At<String>) -> Text {
+        let is_secret = self.secrets.borrow().contain(&at.span);
+        if is_secret { Text::secret(at.value) } else { at.value.into() }
+    }
+
+    /// As `text`, for names and texts.
+    pub(crate) fn texts(&self, pairs: Vec<(At<String>, At<String>)>) -> Vec<(String, Text)> {
+        pairs.into_iter().map(|(name, text)| (name.value, self.text(text))).collect()
+    }
+
+    /// Returns a diagnosis of single values, which are those of `self` with the same secrets.
+    pub(crate) fn alone(&self) -> Problems {
+        let alone = Problems {
+            secrets: self.secrets.clone(),
+            unknown: self.unknown.clone(),
+            ..Problems::default()
+        };
+        alone.broken.set(true);
+        alone
+    }
+
+    /// Reports at most one diagnostic about each of these positions, and none about those that have one.
+    pub(crate) fn are_defaults(&self, positions: Vec<Span>) {
+        let found = self.found.borrow();
+        let reported: HashSet<&Span> = found.iter().map(|d| &d.primary.span).collect();
+        let known = positions.into_iter().map(|span| {
+            let is_reported = reported.contains(&span);
+            (span, is_reported)
+        });
+        self.defaults.borrow_mut().extend(known);
+    }
+
+    /// As [`Problems::report`], whatever is known about its position: for a diagnostic that quotes no text
+    /// in which something was substituted.
+    pub(crate) fn report_as_is(&self, diagnostic: Diagnostic) {
+        self.count.set(self.count.get() + 1);
         self.found.borrow_mut().push(diagnostic);
     }
 
@@ -133,7 +236,7 @@ impl Problems {
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.found.borrow().len()
+        self.count.get()
     }
 
     pub(crate) fn any_error(&self) -> bool {

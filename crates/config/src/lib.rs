@@ -1,9 +1,10 @@
 //! Parses a configuration's text into a [`model::Snapshot`], or reports every mistake in it at
 //! once, each with its position, what is wrong and what to write.
 //!
-//! The steps: `syntax` → `raw` reads each table into checked types → `files` adds the lists of networks
-//! that files contain → `check` compares what tables must agree on → `files` checks the contents of the
-//! other files → `build` turns names into IDs.
+//! The steps: `syntax` parses the text → `substitute` puts in environment variables and secrets →
+//! `include` adds further files → `raw` reads each table into checked types → `files` adds the
+//! lists of networks that files contain → `check` compares what tables must agree on → `files`
+//! checks the contents of the other files → `build` turns names into IDs.
 //! Every key is described once, in `schema`: the reader, the JSON Schema and the reference in the
 //! documentation all derive from it.
 //!
@@ -16,31 +17,37 @@ mod diagnostic;
 mod diff;
 mod files;
 mod foreign;
+mod include;
 mod names;
 mod raw;
 mod render;
 mod schema;
 mod sources;
+mod substitute;
 mod syntax;
 mod units;
 
+use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
 
 use model::Material;
 
 pub use diagnostic::{Diagnostic, Label, Severity, Span, Subject};
 pub use diff::{Changed, Changes, Diff, diff};
 pub use files::SYSTEM_AUTHORITIES;
+pub use include::matches;
 pub use render::render;
 pub use schema::{reference, schema};
 pub use sources::{Lines, Place, Sources};
 
 use diagnostic::Problems;
+use substitute::Substitution;
 
 /// What a configuration needs besides its text, provided by the caller.
 pub trait Surroundings {
-    /// Returns the file that the configuration calls `path`. A relative path is relative to the
-    /// configuration file's directory.
+    /// Returns a file that the configuration names. A relative path is relative to the configuration file's
+    /// directory.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -54,6 +61,34 @@ pub trait Surroundings {
     fn secret(&self, path: &Path, bytes_max: u64) -> Result<Found, Unreadable> {
         let _ = bytes_max;
         self.file(path)
+    }
+
+    /// Returns the names in `folder` that [`matches`] finds for `pattern`, in any order; none if there is no
+    /// such folder.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    fn names(&self, folder: &Path, pattern: &str) -> Result<Vec<OsString>, Unreadable> {
+        let _ = (folder, pattern);
+        Err(Unreadable::not_here())
+    }
+
+    /// Returns an included file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is too large.
+    fn text(&self, path: &Path) -> Result<Included, Unreadable> {
+        let _ = path;
+        Err(Unreadable::not_here())
+    }
+
+    /// Returns the value of an environment variable.
+    ///
+    /// # Errors
+    /// Why there is none, in words.
+    fn variable(&self, name: &str) -> Result<String, String> {
+        let _ = name;
+        Err("variables are not read here".to_owned())
     }
 
     /// Returns seconds since 1970-01-01 UTC, for checking certificates. `None`: unknown, and their
@@ -72,6 +107,15 @@ pub struct Found {
     pub open_to_others: bool,
 }
 
+/// A file that a configuration includes.
+#[derive(Clone, Debug)]
+pub struct Included {
+    /// Its path and contents.
+    pub material: Material,
+    /// It is the configuration file itself.
+    pub is_main: bool,
+}
+
 /// Why a file cannot be read.
 #[derive(Clone, Debug)]
 pub struct Unreadable {
@@ -83,11 +127,17 @@ pub struct Unreadable {
     pub is_denied: bool,
 }
 
+impl Unreadable {
+    fn not_here() -> Unreadable {
+        let why = "files are not read here".to_owned();
+        Unreadable { why, help: None, is_denied: false }
+    }
+}
+
 /// No files, and no clock.
 impl Surroundings for () {
     fn file(&self, _path: &Path) -> Result<Found, Unreadable> {
-        let why = "files are not read here".to_owned();
-        Err(Unreadable { why, help: None, is_denied: false })
+        Err(Unreadable::not_here())
     }
 
     fn now_s(&self) -> Option<i64> {
@@ -125,13 +175,38 @@ impl Report {
     }
 }
 
-/// Checks a configuration's text alone, without the files that it names and without a clock.
-/// Returns its warnings.
+/// Only the files that a configuration includes.
+struct Texts<'s>(&'s dyn Surroundings);
+
+impl Surroundings for Texts<'_> {
+    fn file(&self, path: &Path) -> Result<Found, Unreadable> {
+        ().file(path)
+    }
+
+    fn names(&self, folder: &Path, pattern: &str) -> Result<Vec<OsString>, Unreadable> {
+        self.0.names(folder, pattern)
+    }
+
+    fn text(&self, path: &Path) -> Result<Included, Unreadable> {
+        self.0.text(path)
+    }
+
+    fn now_s(&self) -> Option<i64> {
+        None
+    }
+}
+
+/// Checks a configuration's text and the files that it includes, without others that it names and without
+/// a clock. Returns its warnings.
 ///
 /// # Errors
-/// Every mistake and warning of the text; at least one is an error.
-pub fn check_text(text: &str, name: &str) -> Result<Report, Report> {
-    let mut report = match check(text, name, &()) {
+/// Every mistake and warning of the texts; at least one is an error.
+pub fn check_text(
+    text: &str,
+    name: &str,
+    surroundings: &dyn Surroundings,
+) -> Result<Report, Report> {
+    let mut report = match check(text, name, &Texts(surroundings)) {
         Ok(checked) => return Ok(checked.report),
         Err(report) => report,
     };
@@ -144,9 +219,9 @@ pub fn check_text(text: &str, name: &str) -> Result<Report, Report> {
 /// # Errors
 /// Every mistake (and warning) at once; at least one is an error.
 pub fn check(text: &str, name: &str, surroundings: &dyn Surroundings) -> Result<Checked, Report> {
-    let sources = Sources::of(name, text);
+    let mut sources = Sources::of(name, text);
     let problems = Problems::default();
-    let snapshot = snapshot(text, &problems, surroundings);
+    let snapshot = snapshot(&mut sources, &problems, surroundings);
     let report = Report { found: problems.into_sorted(), sources };
     match snapshot {
         Some(snapshot) if !report.any_error() => Ok(Checked { snapshot, report }),
@@ -154,28 +229,49 @@ pub fn check(text: &str, name: &str, surroundings: &dyn Surroundings) -> Result<
     }
 }
 
-/// Returns the configuration, unless it has mistakes.
+/// Returns the configuration, unless it has mistakes. Adds the files that it includes to `sources`.
 fn snapshot(
-    text: &str,
+    sources: &mut Sources,
     problems: &Problems,
     surroundings: &dyn Surroundings,
 ) -> Option<model::Snapshot> {
-    let syntax = syntax::parse(text, 0);
-    if !syntax.mistakes.is_empty() {
-        if let Some(foreign) = foreign::recognise(text) {
-            problems.report(foreign);
-            return None;
-        }
-        problems.broken.set(true);
-    }
-    let mut document = raw::document(&syntax.tree, problems);
-    files::add_client_lists(&mut document, surroundings, problems);
+    let mut substitution = Substitution::new(surroundings, problems);
+    let main = Arc::clone(&sources.all()[0].text);
+    let mut main = syntax::parse(&main, 0);
+    substitution.in_table(&mut main.tree, &schema::TOP, sources);
+    let patterns = raw::includes(&main.tree, problems);
+    let all_read = include::read(&patterns, sources, surroundings, problems);
+    let included: Vec<_> =
+        sources.all()[1..].iter().map(|file| (Arc::clone(&file.text), file.start)).collect();
+    let included = included.iter().map(|(text, start)| {
+        let mut syntax = syntax::parse(text, *start);
+        substitution.in_table(&mut syntax.tree, &schema::INCLUDED, sources);
+        syntax
+    });
+    let syntaxes: Vec<_> = std::iter::once(main).chain(included).collect();
+    // What seems missing may be in a file, on a line or in a value that could not be read.
+    let broken = !all_read
+        || !substitution.complete
+        || syntaxes.iter().any(|syntax| !syntax.mistakes.is_empty());
+    problems.broken.set(broken);
+
+    let trees: Vec<_> = syntaxes
+        .iter()
+        .zip(sources.all())
+        .map(|(syntax, file)| (&syntax.tree, file.start))
+        .collect();
+    let mut document = raw::document(&trees, problems);
+    files::add_client_lists(&mut document, sources, surroundings, problems);
     let names = names::Names::of(&document);
     check::document(&document, &names, problems);
-    let files = files::read(&document, surroundings, problems);
-    if problems.broken.get() {
-        problems.keep_errors(|at| syntax.is_readable(at));
-        syntax.mistakes.into_iter().for_each(|mistake| problems.report(mistake));
+    let files = files::read(&document, sources, surroundings, problems);
+    files::warn_of_only_root(&document, &substitution.only_root, problems);
+    if broken {
+        problems.keep_errors(|at| syntaxes[sources.index_at(at)].is_readable(at));
+        syntaxes
+            .into_iter()
+            .flat_map(|syntax| syntax.mistakes)
+            .for_each(|mistake| problems.report_as_is(mistake));
         return None;
     }
     if problems.any_error() {

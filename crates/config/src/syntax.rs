@@ -5,6 +5,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
 use crate::diagnostic::{Diagnostic, Span, boundary_before, quote};
+use crate::foreign;
 
 /// Maximum number reported: a text with more errors is not a configuration. Bounds the time that
 /// reporting takes.
@@ -22,9 +23,16 @@ pub(crate) struct Syntax<'t> {
     unread_from: usize,
 }
 
-/// Parses as much as possible of a text whose positions begin at `start`.
+/// Parses as much as possible of a text whose positions begin at `start`; nothing of one that is not TOML
+/// at all.
 pub(crate) fn parse(text: &str, start: usize) -> Syntax<'_> {
     let mut syntax = parse_alone(text);
+    if !syntax.mistakes.is_empty()
+        && let Some(foreign) = foreign::recognise(text)
+    {
+        let tree = DeTable::new();
+        syntax = Syntax { tree, mistakes: vec![foreign], broken: Vec::new(), unread_from: 0 };
+    }
     if start > 0 {
         syntax.move_by(start);
     }

@@ -3,6 +3,8 @@
 
 mod files;
 
+use config::Checked;
+
 /// A small generator (xorshift64*), so that a seed gives the same sequence everywhere.
 struct Random(u64);
 
@@ -127,6 +129,7 @@ fn mutate(text: &str, random: &mut Random) -> String {
 fn no_mutation_of_a_valid_file_panics() {
     let full = include_str!("cases/full.toml");
     let minimal = include_str!("cases/minimal.toml");
+    let substitute = include_str!("cases/substitute.toml");
     let seeds = match std::env::var("WEIR_SEED") {
         Ok(seed) => vec![seed.parse().expect("WEIR_SEED is a number")],
         Err(_) => (1..=8_000).collect(),
@@ -135,8 +138,19 @@ fn no_mutation_of_a_valid_file_panics() {
     for seed in seeds {
         let guard = Seed(seed);
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        let text = mutate(if seed % 4 == 0 { minimal } else { full }, &mut random);
-        match config::check(&text, "mutation", files::made()) {
+        let original = match seed % 4 {
+            0 => minimal,
+            1 => substitute,
+            _ => full,
+        };
+        let text = mutate(original, &mut random);
+        let checked = config::check(&text, "mutation", files::made());
+        let shown = match &checked {
+            Ok(Checked { snapshot, report }) => format!("{snapshot:?} {:?}", report.found),
+            Err(report) => format!("{:?}", report.found),
+        };
+        assert!(!shown.contains("hunter"), "shows a secret: {shown}\n{text}");
+        match checked {
             Ok(checked) => drop(checked.report.render(true)),
             Err(report) => {
                 let found = &report.found;

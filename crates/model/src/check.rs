@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{HttpVersion, Pattern, ProxyVersion, Service, ServiceTls, StatusSet};
+use crate::{HttpVersion, Pattern, ProxyVersion, Service, ServiceTls, StatusSet, Text};
 
 /// A service's health check settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum CheckKind {
         /// The Host field; `None` means the server's address.
         host: Option<String>,
         /// Further request fields, in order.
-        fields: Vec<(String, String)>,
+        fields: Vec<(String, Text)>,
         /// The statuses that count as success.
         expect: StatusSet,
         /// What the body must be to count as success.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::Networks;
+use crate::{Networks, Text};
 
 /// A condition: what is tested, and how. One that cannot be evaluated does not hold, negated or not: if
 /// the client's address is unknown, or a certificate has a name that cannot be represented.
@@ -83,7 +83,7 @@ impl CertificateNames {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Test {
     /// Equality, byte by byte.
-    Exact(String),
+    Exact(Text),
     /// A match anywhere in the value.
     Pattern(Pattern),
     /// Any value passes.
@@ -185,7 +185,7 @@ impl fmt::Display for Condition {
             ConditionOn::Certificate(part) => write!(f, "certificate {}", part.as_str())?,
         }
         match &self.test {
-            Test::Exact(value) => write!(f, " = {value}"),
+            Test::Exact(value) => write!(f, " = {}", value.shown()),
             Test::Pattern(pattern) => write!(f, " ~ {}", pattern.as_str()),
             Test::Present => f.write_str(" present"),
             Test::Among(networks) => write!(f, " in {networks}"),

@@ -28,6 +28,7 @@ mod service;
 mod snapshot;
 mod status_set;
 pub mod tcp_path;
+mod text;
 mod tls;
 mod traffic;
 mod trial;
@@ -68,6 +69,7 @@ pub use snapshot::{
 };
 pub use status_set::StatusSet;
 pub use tcp_path::{TcpPath, TcpPathTotals, TcpSample};
+pub use text::Text;
 pub use tls::{
     Certificate, ClientCertificates, HttpVersion, ListenerTls, Material, ProxyVersion, ServiceTls,
     TlsVersion,

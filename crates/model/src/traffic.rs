@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::{
     AuthenticationId, Condition, Cors, ErrorPage, ListenerId, Maintenance, RequestFilter,
-    ResponseFilter, ServiceId,
+    ResponseFilter, ServiceId, Text,
 };
 
 /// A route: its conditions and its action.
@@ -172,7 +172,7 @@ pub struct FieldMatch {
     /// `%XX` is a byte and `+` a space).
     pub name: String,
     /// Its value; a parameter's after decoding, empty if there is no `=`.
-    pub value: String,
+    pub value: Text,
 }
 
 /// A route's action.
@@ -229,9 +229,9 @@ pub struct FieldChanges {
     /// Names, lower case.
     pub remove: Vec<String>,
     /// Name and value; replaces every field of that name.
-    pub set: Vec<(String, String)>,
+    pub set: Vec<(String, Text)>,
     /// Name and value; added to those already there.
-    pub add: Vec<(String, String)>,
+    pub add: Vec<(String, Text)>,
 }
 
 impl FieldChanges {
@@ -278,7 +278,7 @@ pub struct Content {
     /// The value of Content-Type; `None`: there is no content.
     pub media_type: Option<String>,
     /// Further fields, sorted by name.
-    pub fields: Vec<(String, String)>,
+    pub fields: Vec<(String, Text)>,
     /// The body, at most 1 MiB.
     pub body: Arc<[u8]>,
 }

@@ -20,6 +20,7 @@ pub mod memory;
 pub mod namespace;
 mod netlink;
 pub mod notify;
+pub mod plain_file;
 pub mod poll;
 pub mod privileges;
 pub mod process;

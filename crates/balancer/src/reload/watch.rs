@@ -1,6 +1,7 @@
-//! Detects changes of the configuration file and of the files that it names.
+//! Detects changes of the configuration file, of the files that it includes or names, and of which files
+//! it includes.
 //!
-//! It polls the files' stamps. Each poll is one system call per file, needs no descriptor, and works
+//! It polls the files' stamps. Each poll is one system call per file and a few per folder, and works
 //! where inotify does not: for a symbolic link that is replaced (as Kubernetes does for a
 //! `ConfigMap`), on network file systems, for editors that write a new file and rename it. A change
 //! counts once all stamps are equal in two consecutive polls, so that a reload does not read files
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use control::load::{Seen, Stamp};
 
-/// Polls the configuration file and the files that it names.
+/// Polls the configuration file and what else it was read from.
 #[derive(Debug)]
 pub(crate) struct Watch {
     file: PathBuf,
@@ -38,11 +39,11 @@ impl Watch {
 
     /// Returns whether a file has changed since it was read and none has changed since the last call.
     pub(crate) fn has_settled(&mut self) -> bool {
-        let now: Vec<_> = self.read.iter().map(|seen| Stamp::of(&seen.path)).collect();
+        let now: Vec<_> = self.read.iter().map(Seen::look).collect();
         let pairs = || self.read.iter().zip(&now);
         // A missing file is about to be replaced.
-        let is_gone = pairs().any(|(read, now)| read.stamp.is_some() && now.is_none());
-        if is_gone || pairs().all(|(read, now)| read.stamp == *now) {
+        let is_gone = pairs().any(|(read, now)| read.must_exist() && now.is_none());
+        if is_gone || pairs().all(|(read, now)| read.had(*now)) {
             self.changed = None;
             return false;
         }

@@ -37,7 +37,7 @@ fn names(document: &Document, problems: &Problems) {
 }
 
 fn nothing_listens() -> Diagnostic {
-    Diagnostic::error("nothing listens", 0..0, "no [[listener]] in this file")
+    Diagnostic::error("nothing listens", 0..0, "no [[listener]]")
         .help("write [[listener]] and below it address = \"0.0.0.0:8080\"")
 }
 

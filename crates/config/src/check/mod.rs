@@ -1,4 +1,4 @@
-//! Checks what the tables of one file must agree on: references, address clashes, contradicting
+//! Checks what the tables must agree on: references, address clashes, contradicting
 //! limits. Single values are checked when they are read.
 
 mod acme;
@@ -91,15 +91,19 @@ fn unknown<'a>(
     }
     let mut known: Vec<&str> = known.map(AsRef::as_ref).collect();
     known.sort_unstable();
-    let heading = if what == "service" { "[service.NAME]" } else { "[[listener]]" };
+    let heading = match what {
+        "service" => "[service.NAME]",
+        "authentication" => "[authentication.NAME]",
+        _ => "[[listener]]",
+    };
     let help = if let Some(near) = nearest(&name.value, known.iter().copied()) {
         format!("did you mean {}?", quote(near))
     } else if known.is_empty() {
-        format!("the file has no {heading} at all")
+        format!("there is no {heading} at all")
     } else if known.len() <= NAMES_SHOWN_MAX {
-        format!("{what}s in this file: {}", known.join(", "))
+        format!("{what}s in the configuration: {}", known.join(", "))
     } else {
-        format!("no name in this file comes near; a {heading} makes one")
+        format!("no name in the configuration comes near; a {heading} makes one")
     };
     problems.report_absence(diagnostic.help(help));
 }

@@ -1,7 +1,9 @@
 //! Checks routes against each other: duplicates, and routes that never match.
 
+use std::borrow::Cow;
+
 use foldhash::{HashMap, HashMapExt as _, HashSet};
-use model::{Condition, ConditionOn, FieldMatch, HostPattern, ListenerId, PathMatch};
+use model::{Condition, ConditionOn, FieldMatch, HostPattern, ListenerId, PathMatch, Test, Text};
 
 use crate::build::listeners_of;
 use crate::diagnostic::{At, Diagnostic, Problems, Span};
@@ -41,14 +43,32 @@ type Conditions<'a> = (
     Option<&'a HostPattern>,
     &'a PathMatch,
     Option<&'a str>,
-    &'a [FieldMatch],
-    &'a [FieldMatch],
-    &'a [Condition],
+    Cow<'a, [FieldMatch]>,
+    Cow<'a, [FieldMatch]>,
+    Cow<'a, [Condition]>,
 );
 
 fn conditions<'a>(route: &'a RawRoute, host: &'a At<Option<HostPattern>>) -> Conditions<'a> {
     let RawRoute { path, method, fields, query, conditions, .. } = route;
+    let (fields, query) = (comparable(fields), comparable(query));
+    let mut conditions = Cow::Borrowed(&conditions[..]);
+    if route.texts().any(Text::is_secret) {
+        for condition in conditions.to_mut() {
+            if let Test::Exact(text) = &mut condition.test {
+                *text = text.revealed();
+            }
+        }
+    }
     (host.value.as_ref(), path, method.as_deref(), fields, query, conditions)
+}
+
+/// Returns texts such that a secret equals the same text in another route that is none.
+fn comparable(fields: &[FieldMatch]) -> Cow<'_, [FieldMatch]> {
+    let mut fields = Cow::Borrowed(fields);
+    if fields.iter().any(|field| field.value.is_secret()) {
+        fields.to_mut().iter_mut().for_each(|field| field.value = field.value.revealed());
+    }
+    fields
 }
 
 /// One host's share of a route in the file.
@@ -130,7 +150,8 @@ fn equal(group: &[Member<'_>], problems: &Problems) {
             before
         };
         let Some(first) = clash.and_then(|first| group.get(first)) else { continue };
-        let what = describe(second);
+        let has_secret = first.route.texts().any(Text::is_secret);
+        let what = describe(if has_secret { first } else { second });
         if first.index == second.index {
             problems.report(
                 Diagnostic::error("a route lists a host twice", second.span(), "again here")
@@ -193,8 +214,8 @@ fn describe(Member { route, host, .. }: &Member<'_>) -> String {
     };
     let mut parts = vec![host, path];
     parts.extend(route.method.clone());
-    parts.extend(route.fields.iter().map(|f| format!("{}: {}", f.name, f.value)));
-    parts.extend(route.query.iter().map(|q| format!("?{}={}", q.name, q.value)));
+    parts.extend(route.fields.iter().map(|f| format!("{}: {}", f.name, f.value.shown())));
+    parts.extend(route.query.iter().map(|q| format!("?{}={}", q.name, q.value.shown())));
     parts.extend(route.conditions.iter().map(ToString::to_string));
     parts.join(", ")
 }

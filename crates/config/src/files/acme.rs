@@ -45,7 +45,7 @@ impl Reader<'_> {
 
     fn external_account(&self, raw: &RawExternalAccount) -> Option<ExternalAccount> {
         let at = raw.hmac_key_file.as_ref()?;
-        let found = self.surroundings.secret(&at.value, HMAC_KEY_FILE_MAX_BYTES);
+        let found = self.surroundings.secret(&self.path(at), HMAC_KEY_FILE_MAX_BYTES);
         let hmac_key = self.material(at, found)?;
         Some(ExternalAccount { key_id: raw.key_id.clone()?, hmac_key })
     }

@@ -10,6 +10,7 @@ use super::Reader;
 use crate::Surroundings;
 use crate::diagnostic::{At, Diagnostic, Problems, quote};
 use crate::raw::{Document, net};
+use crate::sources::Sources;
 
 /// Of each list, this many mistakes are reported.
 const LINES_REPORTED_MAX: usize = 3;
@@ -17,15 +18,16 @@ const LINES_REPORTED_MAX: usize = 3;
 /// Reads the files that list networks, each once, and adds the networks to the conditions of the routes.
 pub(crate) fn add_client_lists(
     document: &mut Document,
+    sources: &Sources,
     surroundings: &dyn Surroundings,
     problems: &Problems,
 ) {
     let user = document.run_as.as_ref().map(|(user, _)| user.as_str());
-    let reader = Reader { surroundings, problems, user };
+    let reader = Reader { sources, surroundings, problems, user };
     let mut lists: HashMap<PathBuf, Option<Arc<Networks>>> = HashMap::new();
     for route in &mut document.routes {
         for (negated, at) in std::mem::take(&mut route.client_files) {
-            let list = lists.entry(at.value.clone()).or_insert_with(|| reader.networks(&at));
+            let list = lists.entry(reader.path(&at)).or_insert_with(|| reader.networks(&at));
             let Some(list) = list else {
                 // What it would match is unknown.
                 route.certain = false;

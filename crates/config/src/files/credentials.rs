@@ -38,7 +38,7 @@ impl Reader<'_> {
     }
 
     fn users(&self, at: &At<PathBuf>) -> Option<Material> {
-        let found = self.surroundings.file(&at.value);
+        let found = self.surroundings.file(&self.path(at));
         let is_open = found.as_ref().is_ok_and(|found| found.open_to_others);
         let material = self.material(at, found)?;
         let shown = at.value.display();
@@ -86,9 +86,9 @@ impl Reader<'_> {
         let at = &raw.keys_file;
         let (secrets, found) = if raw.symmetric_keys {
             let bytes_max = identity::keys::KEY_SET_MAX_BYTES as u64;
-            (Secrets::Accepted, self.surroundings.secret(&at.value, bytes_max))
+            (Secrets::Accepted, self.surroundings.secret(&self.path(at), bytes_max))
         } else {
-            (Secrets::Skipped, self.surroundings.file(&at.value))
+            (Secrets::Skipped, self.surroundings.file(&self.path(at)))
         };
         let keys = self.material(at, found)?;
         match KeySet::parse(&keys.bytes, secrets) {

@@ -20,6 +20,7 @@ use crate::raw::{
     Document, RawAction, RawCertificate, RawErrorPage, RawListenerTls, RawRespond, RawRoute,
     RawServiceTls,
 };
+use crate::sources::Sources;
 use crate::{Found, Surroundings, Unreadable};
 
 pub(crate) use client_lists::add_client_lists;
@@ -69,11 +70,12 @@ pub(crate) struct RouteFiles {
 /// Reads every file that the document names.
 pub(crate) fn read(
     document: &Document,
+    sources: &Sources,
     surroundings: &dyn Surroundings,
     problems: &Problems,
 ) -> Contents {
     let user = document.run_as.as_ref().map(|(user, _)| user.as_str());
-    let reader = Reader { surroundings, problems, user };
+    let reader = Reader { sources, surroundings, problems, user };
     let listeners = document.listeners.iter();
     let services = document.services.iter();
     let keys = services.clone().map(|service| service.affinity_key.as_ref());
@@ -100,6 +102,7 @@ pub(crate) fn read(
 }
 
 struct Reader<'a> {
+    sources: &'a Sources,
     surroundings: &'a dyn Surroundings,
     problems: &'a Problems,
     /// The user that Weir switches to after startup.
@@ -341,7 +344,7 @@ impl Reader<'_> {
     }
 
     fn affinity_key(&self, at: &At<PathBuf>) -> Option<AffinityKeyFile> {
-        let found = self.surroundings.secret(&at.value, AffinityKey::FILE_MAX_BYTES);
+        let found = self.surroundings.secret(&self.path(at), AffinityKey::FILE_MAX_BYTES);
         let Material { path, bytes } = self.material(at, found)?;
         let key = AffinityKey::parse(&bytes);
         if key.is_none() {
@@ -377,7 +380,13 @@ impl Reader<'_> {
     }
 
     fn file(&self, at: &At<PathBuf>) -> Option<Material> {
-        self.material(at, self.surroundings.file(&at.value))
+        self.material(at, self.surroundings.file(&self.path(at)))
+    }
+
+    /// Returns a path relative to the configuration file's folder, from one that is relative to the file
+    /// that names it.
+    fn path(&self, at: &At<PathBuf>) -> PathBuf {
+        self.sources.path(&at.value, &at.span)
     }
 
     /// Returns the contents of the file that `at` names; reports if it was not found, or is only
@@ -386,17 +395,7 @@ impl Reader<'_> {
         match found {
             Ok(found) => {
                 if let Some(user) = self.user.filter(|_| found.only_root) {
-                    self.problems.report(
-                        Diagnostic::warning(
-                            format!("{} cannot be read again", at.value.display()),
-                            at.span.clone(),
-                            "only root may read this file",
-                        )
-                        .help(format!(
-                            "Weir becomes user \"{user}\" after its start, so that a reload or an upgrade could not read it: let that user read it"
-                        ))
-                        .on_machine(),
-                    );
+                    self.problems.report(cannot_read_again(at, user));
                 }
                 Some(found.material)
             }
@@ -430,6 +429,23 @@ impl Reader<'_> {
         diagnostic.help.extend(help);
         self.problems.report(diagnostic.on_machine());
     }
+}
+
+/// Warns of files in texts that only root may read.
+pub(crate) fn warn_of_only_root(document: &Document, files: &[At<PathBuf>], problems: &Problems) {
+    let Some((user, _)) = &document.run_as else { return };
+    for at in files {
+        problems.report_as_is(cannot_read_again(at, user));
+    }
+}
+
+fn cannot_read_again(at: &At<PathBuf>, user: &str) -> Diagnostic {
+    let title = format!("{} cannot be read again", at.value.display());
+    Diagnostic::warning(title, at.span.clone(), "only root may read this file")
+        .help(format!(
+            "Weir becomes user \"{user}\" after its start, so that a reload or an upgrade could not read it: let that user read it"
+        ))
+        .on_machine()
 }
 
 /// Returns the certificate's first names, in a few words.

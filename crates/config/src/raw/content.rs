@@ -9,8 +9,8 @@ use crate::diagnostic::{At, Diagnostic, Wrong};
 pub(super) fn read(table: &mut Table<'_>) -> RawContent {
     let body = body(table);
     let media_type = table.text("content_type", http::field_value);
-    let fields = table.map("headers", field_name, http::field_value);
-    let fields = fields.into_iter().map(|(name, value)| (name.value, value.value)).collect();
+    let problems = table.problems;
+    let fields = problems.texts(table.map("headers", field_name, http::field_value));
     let has_content = !matches!(body, RawBody::None);
     if !has_content && let Some(at) = &media_type {
         let diagnostic = Diagnostic::error("a type of nothing", at.span.clone(), "never used");

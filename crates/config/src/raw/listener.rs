@@ -135,7 +135,7 @@ fn warn_of_http_keys(table: &Table<'_>) {
         "http2",
         "upgrade_protocols",
     ];
-    for span_of in of_http.map(|key| (key, table.key_span(key))) {
+    for span_of in of_http.map(|key| (key, table.own_key_span(key))) {
         if let (key, Some(span)) = span_of {
             table.problems.report(Diagnostic::warning(
                 format!("`{key}` means nothing to a tcp listener"),
@@ -162,7 +162,7 @@ fn warn_if_all_trusted(trusted: &[At<ipnet::IpNet>], table: &Table<'_>) {
 
 /// Reads `client_address` of the listener `table`.
 fn client_address(table: &mut Table<'_>, trusts_none: bool) -> ClientAddress {
-    let span = table.key_span("client_address");
+    let span = table.own_key_span("client_address");
     let Some(mut below) = table.table("client_address") else {
         return ClientAddress::default();
     };

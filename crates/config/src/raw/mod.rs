@@ -6,6 +6,7 @@ mod acme;
 mod admin;
 mod authentication;
 mod content;
+mod defaults;
 mod error_page;
 pub(crate) mod http;
 mod listener;
@@ -32,13 +33,13 @@ use std::time::Duration;
 use model::{
     AdminAddress, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Condition, Cors, Doctor,
     ErrorSet, FieldChanges, FieldMatch, ForwardFields, HostPattern, Log, Maintenance, Metrics,
-    Networks, PathMatch, RateLimit, Redirect, Reload, Rewrite,
+    Networks, PathMatch, RateLimit, Redirect, Reload, Rewrite, Test, Text,
 };
 
 pub(crate) use acme::{RawAcme, RawExternalAccount};
 pub(crate) use authentication::{RawAuthentication, RawScheme, RawToken};
 pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls};
-pub(crate) use top::document;
+pub(crate) use top::{document, includes};
 
 use crate::diagnostic::{At, Span, Wrong};
 
@@ -182,6 +183,18 @@ pub(crate) struct RawRoute {
     pub(crate) error_pages: Vec<RawErrorPage>,
 }
 
+impl RawRoute {
+    /// Returns the exact texts among its conditions.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Text> {
+        let fields = self.fields.iter().chain(&self.query).map(|field| &field.value);
+        let others = self.conditions.iter().filter_map(|condition| match &condition.test {
+            Test::Exact(text) => Some(text),
+            Test::Pattern(_) | Test::Present | Test::Among(_) => None,
+        });
+        fields.chain(others)
+    }
+}
+
 /// A route's action, services by name.
 #[derive(Debug)]
 pub(crate) enum RawAction {
@@ -228,7 +241,7 @@ pub(crate) struct RawErrorPage {
 #[derive(Debug)]
 pub(crate) struct RawContent {
     pub(crate) media_type: Option<String>,
-    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) fields: Vec<(String, Text)>,
     pub(crate) body: RawBody,
 }
 
@@ -267,17 +280,17 @@ pub(crate) struct RawService {
     pub(crate) name: Span,
     /// Of `in_flight_max`.
     pub(crate) in_flight_max: Option<Span>,
-    /// Of `queue`.
+    /// Of its own `queue`.
     pub(crate) queue: Option<Span>,
-    /// Of `hash.on`.
+    /// Of its own `hash.on`.
     pub(crate) hash_on: Option<Span>,
     /// The service's `tls`, completed from its files.
     pub(crate) tls: Option<RawServiceTls>,
-    /// Of `http`.
+    /// Of its own `http`.
     pub(crate) http: Option<Span>,
     /// The service's error pages, completed from their files.
     pub(crate) error_pages: Vec<RawErrorPage>,
-    /// Of `affinity`.
+    /// Of its own `affinity`.
     pub(crate) affinity: Option<Span>,
     /// `affinity.key_file`; the contents become the key.
     pub(crate) affinity_key: Option<At<PathBuf>>,

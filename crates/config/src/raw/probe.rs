@@ -189,6 +189,7 @@ fn grpc_service(text: &str) -> Result<String, Wrong> {
 
 fn http_kind(table: &mut Table<'_>, host: Option<String>) -> CheckKind {
     let text = |default: &str| default.to_owned();
+    let problems = table.problems;
     let fields = table.map("header", http::changeable_field_name, http::field_value);
     CheckKind::Http {
         method: table
@@ -198,7 +199,7 @@ fn http_kind(table: &mut Table<'_>, host: Option<String>) -> CheckKind {
             .text("path", http::path_and_query)
             .map_or_else(|| text(defaults::CHECK_PATH), |at| at.value),
         host,
-        fields: fields.into_iter().map(|(name, value)| (name.value, value.value)).collect(),
+        fields: problems.texts(fields),
         expect: expect(table),
         body: body(table),
         reuse: table.boolean("reuse"),

@@ -27,15 +27,15 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     let certain = table.peek("http").is_none_or(|word| word.as_str() == Some(version.as_str()));
     let speaks_http1 = certain && version == HttpVersion::Http11;
     let has_tls = table.peek("tls").is_some();
-    let affinity_span = table.key_span("affinity");
+    let affinity_span = table.own_key_span("affinity");
     let (affinity, affinity_key) = table.table("affinity").map_or((None, None), affinity);
     let raw = RawService {
         name: at.span,
         in_flight_max: in_flight_max.as_ref().map(|at| at.span.clone()),
-        queue: table.key_span("queue"),
+        queue: table.own_key_span("queue"),
         hash_on,
         tls: tls::of_service(&mut table),
-        http: table.key_span("http"),
+        http: table.own_key_span("http"),
         affinity: affinity_span,
         affinity_key,
         error_pages: error_page::read(&mut table),
@@ -72,12 +72,13 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
 fn balance(table: &mut Table<'_>) -> (Balance, Option<Span>) {
     let balance = table.word_at("balance", BalanceWord::RoundRobin);
     let hash = table.table("hash");
-    let span = hash.as_ref().map(|hash| hash.span_of("on"));
+    let is_own = table.own_key_span("hash").is_some();
+    let span = hash.as_ref().filter(|_| is_own).map(|hash| hash.span_of("on"));
     let hash = hash.map(hash_key);
     // An unknown word may have been meant as "hash".
     let certain =
         table.peek("balance").is_none_or(|word| word.as_str() == Some(balance.value.as_str()));
-    if let Some(key) = table.key_span("hash")
+    if let Some(key) = table.own_key_span("hash")
         && certain
         && balance.value != BalanceWord::Hash
     {

@@ -10,8 +10,18 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use crate::diagnostic::{At, Diagnostic, Problems, Span, Wrong, nearest, quote};
+use crate::include;
 use crate::schema::names::{self, Renamed};
 use crate::schema::spec::{Absent, KeySpec, Kind, TableSpec};
+use crate::schema::{INCLUDED, TOP};
+
+/// Defaults of the tables of a kind.
+#[derive(Clone, Copy)]
+pub(super) struct DefaultKeys<'t> {
+    pub(super) toml: &'t DeTable<'t>,
+    /// Keys that have none.
+    pub(super) without: &'static [&'static str],
+}
 
 /// A table being read.
 pub(crate) struct Table<'t> {
@@ -22,6 +32,8 @@ pub(crate) struct Table<'t> {
     /// Its name in the file, or that of its parent table: the NAME of the spec's heading.
     name: Option<&'t str>,
     toml: &'t DeTable<'t>,
+    /// Applies to keys that the table does not have.
+    defaults: Option<DefaultKeys<'t>>,
     /// Only filled in debug builds, for [`Table::finish`].
     asked: HashSet<&'static str>,
     /// Keys that unknown ones were probably meant to be.
@@ -48,24 +60,43 @@ impl<'t> Table<'t> {
         name: Option<&'t str>,
         problems: &'t Problems,
     ) -> Self {
-        let mut table = Table {
+        let mut table = Table::quiet(toml, span, spec, name, problems);
+        table.report_unknown();
+        table
+    }
+
+    /// As [`Table::new`], without reporting unknown keys.
+    pub(super) fn quiet(
+        toml: &'t DeTable<'t>,
+        span: Span,
+        spec: &'static TableSpec,
+        name: Option<&'t str>,
+        problems: &'t Problems,
+    ) -> Self {
+        Table {
             problems,
             spec,
             span,
             name,
             toml,
+            defaults: None,
             asked: HashSet::new(),
             meant: Vec::new(),
             strange: false,
-        };
-        table.report_unknown();
-        table
+        }
     }
 
     /// Reports keys that the spec does not know, except old names of keys.
     fn report_unknown(&mut self) {
         for (key, value) in self.toml {
             if self.spec.key(key.get_ref()).is_some() {
+                continue;
+            }
+            let is_main_only = || {
+                TOP.key(key.get_ref()).is_some() || Renamed::from_old(&TOP, key.get_ref()).is_some()
+            };
+            if std::ptr::eq(self.spec, &raw const INCLUDED) && is_main_only() {
+                self.problems.report(include::main_only(key.get_ref(), key.span()));
                 continue;
             }
             if let Some(renamed) = Renamed::from_old(self.spec, key.get_ref()) {
@@ -81,11 +112,27 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// Returns the file's entry for `key`, under its name or its old one; the name takes
-    /// precedence.
+    /// Reads keys that this table does not have from `defaults`.
+    pub(super) fn with_defaults(self, defaults: Option<DefaultKeys<'t>>) -> Self {
+        Table { defaults, ..self }
+    }
+
+    /// Returns the file's entry for `key`: the table's own, or the default.
     fn entry(&self, key: &str) -> Option<(&'t Spanned<DeString<'t>>, &'t Value<'t>)> {
-        let old = || self.toml.get_key_value(Renamed::to_new(self.spec, key)?.old);
-        self.toml.get_key_value(key).or_else(old)
+        self.entry_in(self.toml, key).or_else(|| {
+            let DefaultKeys { toml, without } = self.defaults?;
+            if without.contains(&key) { None } else { self.entry_in(toml, key) }
+        })
+    }
+
+    /// Returns the entry for `key` in `toml`, under its name or its old one; the name takes precedence.
+    fn entry_in(
+        &self,
+        toml: &'t DeTable<'t>,
+        key: &str,
+    ) -> Option<(&'t Spanned<DeString<'t>>, &'t Value<'t>)> {
+        let old = || toml.get_key_value(Renamed::to_new(self.spec, key)?.old);
+        toml.get_key_value(key).or_else(old)
     }
 
     /// A table below this one.
@@ -170,6 +217,12 @@ impl<'t> Table<'t> {
     /// Returns the position of the key, if present.
     pub(crate) fn key_span(&self, key: &'static str) -> Option<Span> {
         self.entry(key).map(|(key, _)| key.span())
+    }
+
+    /// Returns the position of the key, if the table has it itself. Where a key has no effect, only such a
+    /// one is a mistake: a default applies to the tables that it has an effect on.
+    pub(crate) fn own_key_span(&self, key: &'static str) -> Option<Span> {
+        self.entry_in(self.toml, key).map(|(key, _)| key.span())
     }
 
     /// Reports a value of the wrong type.

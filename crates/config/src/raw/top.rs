@@ -1,28 +1,51 @@
 //! Reads the top level, `[reload]` and `[doctor]`.
 
+use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU16;
 
 use model::{Doctor, Reload};
 use toml::de::DeTable;
 
+use super::defaults::Defaults;
 use super::table::Table;
 use super::{
-    Document, RawService, acme, admin, authentication, listener, log, name, net, paths, route,
-    service,
+    Document, RawAuthentication, RawListener, RawRoute, RawService, acme, admin, authentication,
+    listener, log, name, net, paths, route, service,
 };
-use crate::defaults;
-use crate::diagnostic::{Diagnostic, Problems, Wrong};
-use crate::schema::TOP;
+use crate::defaults as usual;
+use crate::diagnostic::{At, Diagnostic, Problems, Span, Wrong, quote};
+use crate::include::Pattern;
+use crate::schema::{INCLUDED, TOP};
 
-/// Returns everything in the file that can be read.
-pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
-    let mut table = Table::new(toml, 0..0, &TOP, None, problems);
+/// Returns the entries of `include` that can be read.
+pub(crate) fn includes(toml: &DeTable<'_>, problems: &Problems) -> Vec<At<Pattern>> {
+    Table::quiet(toml, 0..0, &TOP, None, problems)
+        .texts("include", Pattern::parse)
+        .unwrap_or_default()
+}
+
+/// Returns everything in the files that can be read, from the tree of each and where its positions begin;
+/// the configuration file's own comes first.
+pub(crate) fn document(files: &[(&DeTable<'_>, usize)], problems: &Problems) -> Document {
+    let mut tables = files.iter().enumerate().map(|(index, &(toml, start))| {
+        let spec = if index == 0 { &TOP } else { &INCLUDED };
+        Table::new(toml, start..start, spec, None, problems)
+    });
+    // There always is a first file.
+    let empty = DeTable::new();
+    let mut table = tables.next().unwrap_or_else(|| Table::new(&empty, 0..0, &TOP, None, problems));
+    let defaults = table.table("defaults").map(Defaults::read).unwrap_or_default();
+    let mut shared = Shared { defaults, ..Shared::default() };
+    shared.add(&mut table);
+    for mut included in tables {
+        shared.add(&mut included);
+        included.finish();
+    }
     let zone = table.text("zone", name);
     let workers =
         table.integer_if::<u16>("workers").and_then(|workers| NonZeroU16::new(workers.value));
-    let (services, services_known) = services(&mut table);
-    let (authentications, known) = table.named_tables("authentication");
-    let authentications_known = known && !table.means("authentication");
+    // Read before; see `includes`.
+    table.peek("include");
     let document = Document {
         zone,
         workers,
@@ -38,36 +61,102 @@ pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
         acme: table.table("acme").map(acme::read),
         resolver: table.text("resolver", net::dns_server).map(|at| at.value),
         log: table.table("log").map_or_else(log::default, log::read),
-        reload: table.table("reload").map_or(Reload { watch: defaults::WATCH }, reload),
+        reload: table.table("reload").map_or(Reload { watch: usual::WATCH }, reload),
         doctor: table.table("doctor").map_or_else(default_doctor, doctor),
-        listeners: table.tables("listener").into_iter().map(listener::read).collect(),
-        routes: table.tables("route").into_iter().map(route::read).collect(),
+        listeners: shared.listeners,
+        routes: shared.routes,
         acme_meant: table.means("acme"),
-        listeners_meant: table.means("listener"),
-        services_known,
-        services,
-        authentications_known,
-        authentications: authentications
-            .into_iter()
-            .map(|(at, table)| authentication::read(at, table))
-            .collect(),
+        listeners_meant: shared.listeners_meant,
+        services_known: !shared.services_unknown,
+        services: shared.services.into_values().collect(),
+        authentications_known: !shared.authentications_unknown,
+        authentications: shared.authentications.into_values().collect(),
     };
     table.finish();
     document
 }
 
-/// Returns the services in order of name, and whether all of their names could be read.
-fn services(table: &mut Table<'_>) -> (Vec<RawService>, bool) {
-    let mut services = Vec::new();
-    let (tables, known) = table.named_tables("service");
-    for (at, service_table) in tables {
-        if let Err(wrong) = name(at.value) {
-            let title = "a service needs another name".to_owned();
-            table.problems.report(wrong.at(title, at.span.clone()));
-        }
-        services.push(service::read(at, service_table));
+/// The tables that may be in several files.
+#[derive(Default)]
+struct Shared<'t> {
+    defaults: Defaults<'t>,
+    listeners: Vec<RawListener>,
+    listeners_meant: bool,
+    routes: Vec<RawRoute>,
+    services: BTreeMap<&'t str, RawService>,
+    services_unknown: bool,
+    authentications: BTreeMap<&'t str, RawAuthentication>,
+    authentications_unknown: bool,
+    /// Where the names stand in their headings.
+    service_names: HashMap<&'t str, Span>,
+    authentication_names: HashMap<&'t str, Span>,
+}
+
+impl<'t> Shared<'t> {
+    /// Adds the tables of a file.
+    fn add(&mut self, table: &mut Table<'t>) {
+        self.services(table);
+        self.authentications(table);
+        let Defaults { listener, route, .. } = self.defaults;
+        let listeners = table.tables("listener").into_iter();
+        self.listeners.extend(listeners.map(|table| listener::read(table.with_defaults(listener))));
+        self.listeners_meant |= table.means("listener");
+        let routes = table.tables("route").into_iter();
+        self.routes.extend(routes.map(|table| route::read(table.with_defaults(route))));
     }
-    (services, known && !table.means("service"))
+
+    fn services(&mut self, table: &mut Table<'t>) {
+        let (tables, known) = table.named_tables("service");
+        self.services_unknown |= !known || table.means("service");
+        for (at, service_table) in tables {
+            if let Err(wrong) = name(at.value) {
+                let title = "a service needs another name".to_owned();
+                table.problems.report(wrong.at(title, at.span.clone()));
+            }
+            let is_new = is_new("service", &at, &mut self.service_names, table.problems);
+            let service_table = service_table.with_defaults(self.defaults.service);
+            let (key, service) = (at.value, service::read(at, service_table));
+            if is_new {
+                self.services.insert(key, service);
+            }
+        }
+    }
+
+    fn authentications(&mut self, table: &mut Table<'t>) {
+        let (tables, known) = table.named_tables("authentication");
+        self.authentications_unknown |= !known || table.means("authentication");
+        for (at, of_name) in tables {
+            let is_new =
+                is_new("authentication", &at, &mut self.authentication_names, table.problems);
+            let (key, authentication) = (at.value, authentication::read(at, of_name));
+            if is_new {
+                self.authentications.insert(key, authentication);
+            }
+        }
+    }
+}
+
+/// Returns whether a table of this name was not in a file before; otherwise reports both places.
+fn is_new<'t>(
+    what: &str,
+    at: &At<&'t str>,
+    names: &mut HashMap<&'t str, Span>,
+    problems: &Problems,
+) -> bool {
+    let Some(first) = names.get(at.value) else {
+        names.insert(at.value, at.span.clone());
+        return true;
+    };
+    problems.report(
+        Diagnostic::error(
+            format!("two {what}s are called {}", quote(at.value)),
+            at.span.clone(),
+            "again here",
+        )
+        .other(first.clone(), "first here")
+        .help(format!("write all of [{what}.NAME] in one file, or choose another name")),
+    );
+    false
 }
 
 fn run_as(table: &mut Table<'_>) -> Option<(String, Option<String>)> {
@@ -97,7 +186,7 @@ fn reload(mut table: Table<'_>) -> Reload {
 }
 
 fn default_doctor() -> Doctor {
-    Doctor { interval: defaults::DOCTOR.then_some(defaults::DOCTOR_INTERVAL) }
+    Doctor { interval: usual::DOCTOR.then_some(usual::DOCTOR_INTERVAL) }
 }
 
 fn doctor(mut table: Table<'_>) -> Doctor {

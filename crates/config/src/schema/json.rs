@@ -83,15 +83,16 @@ fn key_schema(key: &KeySpec) -> Value {
 fn kind_schema(kind: &Kind) -> Value {
     match *kind {
         Kind::Boolean => json!({ "type": "boolean" }),
-        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Choice(words) => json!({ "anyOf": [
+            { "enum": words },
+            { "type": "string", "pattern": SUBSTITUTED },
+        ]}),
         Kind::OneOf(numbers) => json!({ "enum": numbers }),
-        Kind::Duration { .. } => {
-            json!({ "type": "string", "pattern": "^([0-9]+[.]?[0-9]*|[.][0-9]+) *(us|µs|ms|s|m|h|d)$" })
-        }
+        Kind::Duration { .. } => text("^([0-9]+[.]?[0-9]*|[.][0-9]+) *(us|µs|ms|s|m|h|d)$"),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
         Kind::Size { .. } => json!({ "anyOf": [
-            { "type": "string", "pattern": "^([0-9]+[.]?[0-9]*|[.][0-9]+) *(B|kB|MB|GB|KiB|MiB|GiB)$" },
+            text("^([0-9]+[.]?[0-9]*|[.][0-9]+) *(B|kB|MB|GB|KiB|MiB|GiB)$"),
             { "type": "integer", "minimum": 0 },
         ]}),
         Kind::Text(form) => form_schema(&form),
@@ -105,11 +106,21 @@ fn kind_schema(kind: &Kind) -> Value {
         }
         Kind::Map(names, values) => json!({
             "type": "object",
-            "propertyNames": form_schema(&names),
+            "propertyNames": name_schema(&names),
             "additionalProperties": kind_schema(values),
         }),
         Kind::Table(table) => reference(table),
         Kind::Tables(table) => json!({ "type": "array", "items": reference(table), "minItems": 1 }),
+        Kind::Defaults { of, without, .. } => {
+            let keys = of.keys.iter().filter(|key| !without.contains(&key.name));
+            let properties: Map<_, _> = keys
+                .map(|key| {
+                    let of = format!("#/$defs/{}/properties/{}", of.path, key.name);
+                    (key.name.to_owned(), json!({ "$ref": of }))
+                })
+                .collect();
+            json!({ "type": "object", "properties": properties, "additionalProperties": false })
+        }
         Kind::NamedTables(table) => {
             json!({ "type": "object", "additionalProperties": reference(table) })
         }
@@ -122,7 +133,23 @@ fn reference(table: &TableSpec) -> Value {
 
 fn form_schema(form: &Form) -> Value {
     match form.pattern {
+        Some(pattern) => text(pattern),
+        None => json!({ "type": "string" }),
+    }
+}
+
+/// Returns the schema of a key: in keys, nothing is substituted.
+fn name_schema(form: &Form) -> Value {
+    match form.pattern {
         Some(pattern) => json!({ "type": "string", "pattern": pattern }),
         None => json!({ "type": "string" }),
     }
+}
+
+/// A text in which something is substituted may become anything.
+const SUBSTITUTED: &str = "[$][{]";
+
+/// Returns the schema of a text that matches `pattern` unless something is substituted in it.
+fn text(pattern: &str) -> Value {
+    json!({ "type": "string", "pattern": format!("({pattern})|{SUBSTITUTED}") })
 }

@@ -10,4 +10,4 @@ pub(crate) mod spec;
 pub use json::schema;
 pub use markdown::reference;
 
-pub(crate) use keys::{CIPHERS, TOP};
+pub(crate) use keys::{CIPHERS, INCLUDED, TOP};

@@ -127,6 +127,12 @@ pub(crate) enum Kind {
     Table(&'static TableSpec),
     Tables(&'static TableSpec),
     NamedTables(&'static TableSpec),
+    /// A table of defaults: the keys of a table, some of them excepted.
+    Defaults {
+        heading: &'static str,
+        of: &'static TableSpec,
+        without: &'static [&'static str],
+    },
 }
 
 /// A form of text: its name and, if a regular expression can describe it, a pattern for editors.
@@ -134,6 +140,8 @@ pub(crate) enum Kind {
 pub(crate) struct Form {
     pub(crate) name: &'static str,
     pub(crate) pattern: Option<&'static str>,
+    /// It may be a secret: nothing shows it.
+    pub(crate) may_be_secret: bool,
 }
 
 impl Kind {
@@ -144,6 +152,16 @@ impl Kind {
             Kind::OneOrMore(kind) => kind.tables(),
             Kind::Map(_, values) => values.tables(),
             _ => None,
+        }
+    }
+
+    /// Returns whether a text may be a secret here.
+    pub(crate) fn may_be_secret(&self) -> bool {
+        match self {
+            Kind::Text(form) => form.may_be_secret,
+            Kind::OneOrMore(kind) | Kind::List(kind) => kind.may_be_secret(),
+            Kind::Either(kinds) => kinds.iter().any(Kind::may_be_secret),
+            _ => false,
         }
     }
 
@@ -171,7 +189,7 @@ impl Kind {
                 format!("a table of {}s and values, or tests", names.name)
             }
             Kind::Map(names, _) => format!("a table of {}s and values", names.name),
-            Kind::Table(_) => "a table".to_owned(),
+            Kind::Table(_) | Kind::Defaults { .. } => "a table".to_owned(),
             Kind::Tables(_) => "tables".to_owned(),
             Kind::NamedTables(_) => "named tables".to_owned(),
         }

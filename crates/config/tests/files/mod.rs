@@ -4,10 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use config::{Found, Surroundings, Unreadable};
+use config::{Found, Included, Surroundings, Unreadable};
 use model::Material;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
@@ -37,9 +38,46 @@ impl Surroundings for Made {
         }
     }
 
+    fn names(&self, folder: &Path, pattern: &str) -> Result<Vec<OsString>, Unreadable> {
+        let Ok(entries) = std::fs::read_dir(cases().join(folder)) else { return Ok(Vec::new()) };
+        let names = entries.map(|entry| entry.unwrap().file_name());
+        Ok(names.filter(|name| config::matches(pattern, name)).collect())
+    }
+
+    fn text(&self, path: &Path) -> Result<Included, Unreadable> {
+        let bytes = std::fs::read(cases().join(path)).map_err(|error| unreadable(&error))?;
+        let material = Material { path: path.to_path_buf(), bytes: bytes.into() };
+        Ok(Included { is_main: path.ends_with("include-main.conf"), material })
+    }
+
+    fn variable(&self, name: &str) -> Result<String, String> {
+        Ok(match name {
+            "ZONE" => "eu-west-1a",
+            "FOLDER" => "substitute",
+            "PORT" => "8080",
+            "WRONG_PORT" => "80800",
+            "TIME" => "10s",
+            "ONE" => "1",
+            "ODD" => "\"] } [service.c] ${ZONE} ${file:token}",
+            "ODD_REGEX" => "[}]",
+            "LATIN" => return Err("not UTF-8".to_owned()),
+            _ => return Err("not set".to_owned()),
+        }
+        .to_owned())
+    }
+
     fn now_s(&self) -> Option<i64> {
         Some(NOW_S)
     }
+}
+
+/// The folder of the cases, where the files are that they include.
+fn cases() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases"))
+}
+
+fn unreadable(error: &std::io::Error) -> Unreadable {
+    Unreadable { why: error.kind().to_string(), help: None, is_denied: false }
 }
 
 /// Returns the files, generated once for all tests of a program.
@@ -84,6 +122,13 @@ fn make() -> Made {
     put("icon.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>");
     put("affinity.key", b"000102030405060708090a0b0c0d0e0f\n");
     put("eab.key", b"zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W\n");
+    put("token", b"hunter2-hunter2\n");
+    put("other", b"another");
+    put("lines", b"hunter2\nhunter3\n");
+    put("control", b"hunter2\x1b[31m\n");
+    put("latin", b"hunter2\xe9\n");
+    put("large", &vec![b'l'; 64 * 1024]);
+    put("huge", &vec![b'h'; 64 * 1024 + 1]);
     put("a.der", &[0x30, 3, 0x0a, 1, 0]);
 
     const USUAL: Dates = ((2026, 1, 1), (2027, 6, 1));

@@ -1,16 +1,22 @@
-//! The files that a configuration names: each is read once when needed, relative paths from the
-//! configuration file's directory. What was read is remembered, so that a change can be detected.
+//! The files that a configuration includes and names: each is read once when needed, relative paths from
+//! the configuration file's directory. What was read is remembered, so that a change can be detected.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::env::VarError;
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use config::{Found, Surroundings, Unreadable};
+use config::{Found, Included, Surroundings, Unreadable};
 use model::Material;
+use os::plain_file;
 use os::secret_file::{self, Links, SecretError};
+
+use super::FILE_MAX_BYTES;
+use super::seen::{self, Seen};
 
 /// The largest file that is read. A system's whole CA bundle takes a quarter of it.
 pub const NAMED_FILE_MAX_BYTES: u64 = 1 << 20;
@@ -19,6 +25,7 @@ pub const NAMED_FILE_MAX_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct Folder {
     base: PathBuf,
+    main: PathBuf,
     read: RefCell<HashMap<PathBuf, Outcome>>,
     secrets: RefCell<HashMap<PathBuf, Outcome>>,
     seen: RefCell<Vec<Seen>>,
@@ -26,57 +33,12 @@ pub struct Folder {
 
 type Outcome = Result<Found, Unreadable>;
 
-/// A file, and its stamp just before it was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// Its path.
-    pub path: PathBuf,
-    /// `None`: the file did not exist, or could not be examined.
-    pub stamp: Option<Stamp>,
-}
-
-/// Metadata that changes when a file is written or replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    device: u64,
-    inode: u64,
-    length: u64,
-    /// Seconds and nanoseconds.
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    /// Reads the stamp of a file, following links. `None`: there is no such file at present.
-    pub fn of(file: &Path) -> Option<Stamp> {
-        fs::metadata(file).ok().map(|metadata| Stamp::from(&metadata))
-    }
-}
-
-impl From<&Metadata> for Stamp {
-    fn from(metadata: &Metadata) -> Stamp {
-        Stamp {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            length: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-}
-
-impl Seen {
-    /// Returns the current state of `file`.
-    pub fn now(file: &Path) -> Seen {
-        Seen { path: file.to_path_buf(), stamp: Stamp::of(file) }
-    }
-}
-
 impl Folder {
     /// Returns the environment of the configuration file at `path`.
     pub fn of(path: &Path) -> Folder {
         Folder {
             base: path.parent().unwrap_or(Path::new("")).to_path_buf(),
+            main: path.to_path_buf(),
             read: RefCell::default(),
             secrets: RefCell::default(),
             seen: RefCell::default(),
@@ -89,23 +51,18 @@ impl Folder {
     }
 
     fn look(&self, path: &Path) -> Outcome {
-        let refused = |why: String| Unreadable { why, help: None, is_denied: false };
-        let found = fs::metadata(path);
-        let stamp = found.as_ref().ok().map(Stamp::from);
-        self.seen.borrow_mut().push(Seen { path: path.to_path_buf(), stamp });
-        let metadata = found.map_err(|error| self.unreadable(path, &error))?;
-        // Opening a pipe would block until there is a writer.
-        if !metadata.is_file() {
-            return Err(refused("not a file".to_owned()));
-        }
-        let mut bytes = Vec::new();
-        let read = File::open(path)
-            .and_then(|file| file.take(NAMED_FILE_MAX_BYTES + 1).read_to_end(&mut bytes));
-        read.map_err(|error| self.unreadable(path, &error))?;
-        if bytes.len() as u64 > NAMED_FILE_MAX_BYTES {
-            return Err(refused(format!("more than {NAMED_FILE_MAX_BYTES} bytes")));
-        }
+        self.seen.borrow_mut().push(Seen::now(path));
+        let (bytes, metadata) = self.bytes(path, NAMED_FILE_MAX_BYTES)?;
         Ok(found_at(path, bytes, &metadata))
+    }
+
+    fn bytes(&self, path: &Path, bytes_max: u64) -> Result<(Vec<u8>, Metadata), Unreadable> {
+        let (bytes, metadata) =
+            plain_file::read(path, bytes_max).map_err(|error| self.unreadable(path, &error))?;
+        if bytes.len() as u64 > bytes_max {
+            return Err(refused(format!("more than {bytes_max} bytes")));
+        }
+        Ok((bytes, metadata))
     }
 
     fn look_at_secret(&self, path: &Path, bytes_max: u64) -> Outcome {
@@ -114,8 +71,7 @@ impl Folder {
             Ok(secret) => Ok(found_at(path, secret.bytes, &secret.metadata)),
             Err(SecretError::Unreadable(error)) => Err(self.unreadable(path, &error)),
             Err(error) => {
-                let why = format!("it {error}");
-                Err(Unreadable { why, help: error.remedy(path), is_denied: false })
+                Err(Unreadable { help: error.remedy(path), ..refused(format!("it {error}")) })
             }
         }
     }
@@ -134,6 +90,10 @@ impl Folder {
         let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
         Unreadable { why: error.to_string(), help, is_denied }
     }
+}
+
+fn refused(why: String) -> Unreadable {
+    Unreadable { why, help: None, is_denied: false }
 }
 
 fn found_at(path: &Path, bytes: Vec<u8>, metadata: &Metadata) -> Found {
@@ -163,6 +123,29 @@ impl Surroundings for Folder {
         let outcome = self.look_at_secret(&path, bytes_max);
         self.secrets.borrow_mut().insert(path, outcome.clone());
         outcome
+    }
+
+    fn names(&self, folder: &Path, pattern: &str) -> Result<Vec<OsString>, Unreadable> {
+        let path = self.base.join(folder);
+        let names = seen::names(&path, pattern);
+        self.seen.borrow_mut().push(Seen::of_names(&path, pattern, names.as_deref().ok()));
+        names.map_err(|error| self.unreadable(&path, &error))
+    }
+
+    fn text(&self, path: &Path) -> Result<Included, Unreadable> {
+        let path = self.base.join(path);
+        self.seen.borrow_mut().push(Seen::of_included(&path));
+        let (bytes, metadata) = self.bytes(&path, FILE_MAX_BYTES)?;
+        let is_main = fs::metadata(&self.main)
+            .is_ok_and(|main| (main.dev(), main.ino()) == (metadata.dev(), metadata.ino()));
+        Ok(Included { material: Material { path, bytes: bytes.into() }, is_main })
+    }
+
+    fn variable(&self, name: &str) -> Result<String, String> {
+        std::env::var(name).map_err(|error| match error {
+            VarError::NotPresent => "not set".to_owned(),
+            VarError::NotUnicode(_) => "not UTF-8".to_owned(),
+        })
     }
 
     fn now_s(&self) -> Option<i64> {
@@ -202,9 +185,9 @@ mod tests {
         assert!(missing.help.unwrap().contains(folder.join("missing.pem").to_str().unwrap()));
 
         let seen = around.into_seen();
-        let names: Vec<_> = seen.iter().filter_map(|seen| seen.path.file_name()).collect();
+        let names: Vec<_> = seen.iter().filter_map(|seen| seen.path().file_name()).collect();
         assert_eq!(names, ["a.pem", "large", "certs", "missing.pem"]);
-        assert_eq!(seen[3].stamp, None);
+        assert!(seen[3].is_missing());
         assert_eq!(seen[1], Seen::now(&folder.join("large")));
         assert_ne!(seen[0], Seen::now(&folder.join("certs/a.pem")), "written since");
         fs::remove_dir_all(&folder).unwrap();

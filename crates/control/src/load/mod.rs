@@ -1,7 +1,8 @@
-//! Loads a configuration file and the files that it names, and checks them. Errors are rendered for
+//! Loads a configuration file and the files that it includes and names, and checks them. Errors are rendered for
 //! display.
 
 mod folder;
+mod seen;
 
 use std::fmt;
 use std::io::{self, Read};
@@ -11,9 +12,10 @@ use std::sync::Arc;
 use config::Surroundings;
 use model::Snapshot;
 
-pub use folder::{Folder, NAMED_FILE_MAX_BYTES, Seen, Stamp};
+pub use folder::{Folder, NAMED_FILE_MAX_BYTES};
+pub use seen::{Seen, Stamp};
 
-/// The largest configuration file that is read: some 100,000 routes.
+/// The largest configuration file that is read, with all that it includes: some 100,000 routes.
 pub const FILE_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A valid configuration.
@@ -78,7 +80,7 @@ impl std::error::Error for LoadError {
 pub struct Load {
     /// The configuration, or the error.
     pub outcome: Result<Loaded, LoadError>,
-    /// The file itself, then every file that it names, as they were just before they were read. A
+    /// The file itself, then every file that it includes or names, as they were just before they were read. A
     /// change of any of them may change the outcome.
     pub seen: Vec<Seen>,
 }

@@ -59,7 +59,9 @@ impl Lane {
                 Ok(())
             }
             CheckKind::Http { method, path, host, fields, expect, body, reuse } => {
-                let fields = &with_defaults(fields.clone(), *reuse);
+                let fields =
+                    fields.iter().map(|(name, value)| (name.clone(), (**value).to_owned()));
+                let fields = &with_defaults(fields.collect(), *reuse);
                 let host = host.as_deref().unwrap_or_default();
                 let request = Request { method, path, host, fields, body: &[] };
                 self.ask(&Asked { probe, limits, request }, *reuse, |response, _| {

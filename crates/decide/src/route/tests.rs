@@ -90,7 +90,7 @@ fn rule(text: &str) -> RouteMatch {
     };
     let condition = |text: &str, between| {
         let (name, value) = pair(text, between);
-        FieldMatch { name, value }
+        FieldMatch { name, value: value.into() }
     };
     for word in text.split_whitespace() {
         if let Some(path) = word.strip_prefix('=') {
@@ -256,7 +256,7 @@ fn matches(rule: &RouteMatch, request: &Request, listener: ListenerId) -> bool {
     let host = host.strip_suffix('.').unwrap_or(&host);
     let path = model::path::canonical(&request.path);
     let first = |pairs: &[(String, String)], wanted: &FieldMatch| {
-        pairs.iter().find(|(n, _)| *n == wanted.name).is_some_and(|(_, v)| *v == wanted.value)
+        pairs.iter().find(|(n, _)| *n == wanted.name).is_some_and(|(_, v)| **v == *wanted.value)
     };
     let parameters: Vec<(String, String)> = request
         .query

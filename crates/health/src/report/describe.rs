@@ -13,7 +13,7 @@ pub(super) fn describe(spec: &ProbeSpec) -> String {
         CheckKind::Http { method, path, host, fields, expect, body, reuse } => {
             parts.push(format!("{method} {path}"));
             parts.extend(host.as_ref().map(|host| format!("Host {host}")));
-            parts.extend(fields.iter().map(|(name, value)| format!("{name}: {value}")));
+            parts.extend(fields.iter().map(|(name, value)| format!("{name}: {}", value.shown())));
             parts.push(format!("expects {}", expect_text(&expect.0)));
             parts.extend(body_text(body));
             parts.extend((!reuse).then(|| "a connection each".to_owned()));
@@ -82,7 +82,7 @@ fn aspects(spec: &ProbeSpec) -> [(&'static str, Option<String>); 12] {
             body: of_body,
             reuse: kept,
         } => {
-            let all: Vec<_> = all.iter().map(|(n, v)| format!("{n}: {v}")).collect();
+            let all: Vec<_> = all.iter().map(|(n, v)| format!("{n}: {}", v.shown())).collect();
             fields = Some(if all.is_empty() { "none".into() } else { all.join(", ") });
             (method, path, authority) = (Some(of.clone()), Some(at.clone()), host.clone());
             body = Some(body_text(of_body).unwrap_or_else(|| "any".to_owned()));

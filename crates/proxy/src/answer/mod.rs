@@ -160,7 +160,7 @@ impl Answer {
             if occasion.own.replace(name.as_bytes()) {
                 continue;
             }
-            let _ = write!(Bytes(out), "{name}: {value}\r\n");
+            let _ = write!(Bytes(out), "{name}: {}\r\n", &**value);
         }
         // A 204 has no Content-Length (RFC 9110 section 8.6).
         if self.status != 204 {

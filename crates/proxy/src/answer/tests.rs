@@ -244,7 +244,7 @@ fn every_answer_is_sound_http() {
 }
 
 fn page(fields: &[(&str, &str)]) -> Content {
-    let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
     Content {
         media_type: Some("text/html".to_owned()),
         fields: fields.collect(),

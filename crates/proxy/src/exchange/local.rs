@@ -41,7 +41,7 @@ impl Exchange<'_> {
         }
         let content = Arc::new(Content {
             media_type: Some("application/octet-stream".to_owned()),
-            fields: vec![("cache-control".to_owned(), "no-store".to_owned())],
+            fields: vec![("cache-control".to_owned(), "no-store".into())],
             body: Arc::from(authorization.as_bytes()),
         });
         let detail = "ACME challenge";
@@ -193,7 +193,7 @@ pub(super) fn respond(respond: &Respond, worker: &Worker, published: &Published)
 fn readiness(text: &str) -> Arc<Content> {
     Arc::new(Content {
         media_type: Some("text/plain; charset=utf-8".to_owned()),
-        fields: vec![("cache-control".to_owned(), "no-store".to_owned())],
+        fields: vec![("cache-control".to_owned(), "no-store".into())],
         body: Arc::from(text.as_bytes()),
     })
 }

@@ -190,7 +190,7 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Check only the file's text, not the files that it names or anything else on this machine
+    /// Check only the text, included files too, not what it names or anything else on this machine
     ///
     /// For checks on a machine other than the one that will serve, such as in CI.
     #[arg(long)]

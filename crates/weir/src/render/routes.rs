@@ -59,9 +59,9 @@ fn path(path: &PathMatch) -> String {
 fn conditions(route: &Route) -> Vec<String> {
     let mut parts: Vec<String> = route.matches.method.iter().cloned().collect();
     let fields = route.matches.fields.iter();
-    parts.extend(fields.map(|field| format!("{}: {}", field.name, field.value)));
+    parts.extend(fields.map(|field| format!("{}: {}", field.name, field.value.shown())));
     let query = route.matches.query.iter();
-    parts.extend(query.map(|query| format!("?{}={}", query.name, query.value)));
+    parts.extend(query.map(|query| format!("?{}={}", query.name, query.value.shown())));
     parts.extend(route.matches.conditions.iter().map(ToString::to_string));
     parts
 }

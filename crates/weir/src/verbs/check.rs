@@ -56,7 +56,7 @@ fn invalid(report: &config::Report, name: &str, args: &CheckArgs) -> Exit {
 /// Checks what is the same on every machine. What the file will do depends on the files that it
 /// names, so that it is not explained.
 fn check_text(text: &str, name: &str, args: &CheckArgs, common: Common) -> Exit {
-    let checked = config::check_text(text, name);
+    let checked = config::check_text(text, name, &Folder::of(&args.file));
     let (Ok(report) | Err(report)) = &checked;
     if !args.json {
         eprint!("{}", report.render(common.colours_stderr()));

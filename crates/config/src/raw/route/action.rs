@@ -74,7 +74,7 @@ fn one_action(table: &mut Table<'_>) -> bool {
         }
         [(action @ ("redirect" | "deny" | "respond"), span)] => {
             for key in ["rewrite", "compress", "request_header", "response_header"] {
-                if let Some(change) = table.key_span(key) {
+                if let Some(change) = table.own_key_span(key) {
                     table.problems.report(
                         Diagnostic::error(
                             format!("`{key}` has no effect on a route that passes nothing on"),
@@ -160,14 +160,12 @@ fn substitute(path: String, matched: &PathMatch) -> String {
 }
 
 fn field_changes(mut table: Table<'_>) -> FieldChanges {
-    let pairs = |pairs: Vec<(At<String>, At<String>)>| {
-        pairs.into_iter().map(|(n, v)| (n.value, v.value)).collect()
-    };
+    let problems = table.problems;
     let removed = table.texts("remove", http::changeable_field_name).unwrap_or_default();
     let changes = FieldChanges {
         remove: removed.into_iter().map(|at| at.value).collect(),
-        set: pairs(table.map("set", http::changeable_field_name, http::field_value)),
-        add: pairs(table.map("add", http::changeable_field_name, http::field_value)),
+        set: problems.texts(table.map("set", http::changeable_field_name, http::field_value)),
+        add: problems.texts(table.map("add", http::changeable_field_name, http::field_value)),
     };
     table.finish();
     changes

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{CertificatePart, Condition, ConditionOn, FieldMatch, Pattern, Test};
+use model::{CertificatePart, Condition, ConditionOn, FieldMatch, Pattern, Test, Text};
 use toml::de::DeValue;
 
 use super::is_empty_list;
@@ -64,7 +64,7 @@ pub(super) fn client_files(table: &mut Table<'_>) -> Vec<(bool, At<PathBuf>)> {
 /// A test in the file.
 enum Tested {
     /// A text by itself.
-    Text(String),
+    Text(Text),
     /// A table.
     Table { test: Test, negated: bool },
 }
@@ -93,7 +93,9 @@ fn tested(
         let value = |text: &str| value(&name.value, text);
         let test = match raw.get_ref() {
             DeValue::Table(toml) => test(table.below(toml, raw.span(), spec), &value),
-            _ => table.parse(written, text, raw, value).map(|at| Tested::Text(at.value)),
+            _ => table
+                .parse(written, text, raw, value)
+                .map(|at| Tested::Text(table.problems.text(at))),
         };
         tests.extend(test.map(|test| (name.value, test)));
     }
@@ -101,7 +103,10 @@ fn tested(
 }
 
 fn test(mut table: Table<'_>, value: &impl Fn(&str) -> Result<String, Wrong>) -> Option<Tested> {
-    let exact = table.text("exact", value).map(|at| at.map(Test::Exact));
+    let exact = table.text("exact", value).map(|at| {
+        let span = at.span.clone();
+        At { value: Test::Exact(table.problems.text(at)), span }
+    });
     let regex = table.text("regex", pattern).map(|at| at.map(Test::Pattern));
     let is_present = table.boolean("present");
     let present = table.key_span("present").map(|span| At { value: Test::Present, span });

@@ -1,6 +1,6 @@
 //! Keys of `error_page`, and of sets of statuses.
 
-use super::{FIELD_NAME, TEXT, form, patterned};
+use super::{FIELD_NAME, SECRET, form, patterned};
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
 const RANGE_PATTERN: &str = "^[2-5]([0-9]{2}(-[2-5][0-9]{2})?|xx)$";
@@ -38,7 +38,7 @@ static ERROR_PAGE: TableSpec = TableSpec {
             Absent::Then("see above"),
             "A file with the content, at most 1 MiB. A changed file takes effect like a change of this one.",
         ),
-        key("body", TEXT, Absent::Then("see above"), "The content, instead of `file`."),
+        key("body", SECRET, Absent::Then("see above"), "The content, instead of `file`."),
         key(
             "content_type",
             Kind::Text(form("media type")),
@@ -49,7 +49,7 @@ static ERROR_PAGE: TableSpec = TableSpec {
         ),
         key(
             "headers",
-            Kind::Map(FIELD_NAME, &TEXT),
+            Kind::Map(FIELD_NAME, &SECRET),
             Absent::Then("none"),
             "Further fields. Without `Cache-Control` among them, the response has `Cache-Control: no-store`.",
         ),

@@ -4,6 +4,7 @@
 
 mod acme;
 mod authentication;
+mod defaults;
 mod error_page;
 mod listener;
 mod log;
@@ -21,11 +22,12 @@ pub(crate) use route::ROUTE;
 pub(crate) use service::SERVICE;
 pub(crate) use tls::CIPHERS;
 
-use super::spec::{Absent, Form, Kind, TableSpec, key};
+use super::spec::{Absent, Form, KeySpec, Kind, TableSpec, key};
+use defaults::DEFAULTS;
 use log::LOG;
 use tls::LISTENER_TLS;
 
-use crate::defaults;
+use crate::defaults as usual;
 
 /// Maximum of any duration in the file.
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -40,11 +42,11 @@ const fn duration(min: Duration, max: Duration) -> Kind {
 const TIMEOUT: Kind = duration(MILLI, DAY);
 
 const fn form(name: &'static str) -> Form {
-    Form { name, pattern: None }
+    Form { name, pattern: None, may_be_secret: false }
 }
 
 const fn patterned(name: &'static str, pattern: &'static str) -> Form {
-    Form { name, pattern: Some(pattern) }
+    Form { name, pattern: Some(pattern), may_be_secret: false }
 }
 
 /// A name of something in the file; it becomes a metric label and appears in logs.
@@ -57,6 +59,8 @@ const FILE: Kind = Kind::Text(form("file path"));
 /// A share of all requests.
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 const TEXT: Kind = Kind::Text(form("text"));
+/// A text that may be a secret, since nothing shows it: readers keep it as a [`model::Text`], or as a body.
+const SECRET: Kind = Kind::Text(Form { may_be_secret: true, ..form("text") });
 const HOST: Kind = Kind::Text(form("host"));
 
 /// The whole file.
@@ -66,6 +70,12 @@ pub(crate) static TOP: TableSpec = TableSpec {
     doc: "Settings for the whole balancer. These keys are before the first `[table]`.",
     example: "zone = \"eu-west-1a\"\nworkers = 2\ndrain_max = \"30s\"\n",
     keys: &[
+        key(
+            "include",
+            Kind::List(&FILE),
+            Absent::Then("nothing"),
+            "Further files with `[[listener]]`, `[[route]]`, `[service.NAME]` and `[authentication.NAME]`. In the last part of a path, `*` stands for any text: `\"conf.d/*.toml\"`. See [Several files](#several-files).",
+        ),
         key(
             "zone",
             NAME,
@@ -81,31 +91,31 @@ pub(crate) static TOP: TableSpec = TableSpec {
         key(
             "connections_max",
             Kind::Integer { min: 1, max: 10_000_000 },
-            Absent::Integer(defaults::CONNECTIONS_MAX),
+            Absent::Integer(usual::CONNECTIONS_MAX),
             "Concurrent client connections of all listeners together; further ones wait in the listen backlog. Weir raises the limit on open files accordingly.",
         ),
         key(
             "request_buffers_max",
             Kind::Size { min: 0, max: 1 << 40 },
-            Absent::Size(defaults::REQUEST_BUFFERS_MAX_BYTES),
+            Absent::Size(usual::REQUEST_BUFFERS_MAX_BYTES),
             "Memory for request bodies that are read before a server is chosen, over all requests. In services with `in_flight_max`, a body of known length up to `retries.body_kept_max` is read first, so that a slow client holds no slot. Beyond this bound the rest of it is read while the request holds its slot; with 0, all of it.",
         ),
         key(
             "compression_memory_max",
             Kind::Size { min: 0, max: 1 << 40 },
-            Absent::Size(defaults::COMPRESSION_MEMORY_MAX_BYTES),
+            Absent::Size(usual::COMPRESSION_MEMORY_MAX_BYTES),
             "Memory for compressing responses, over all responses; see `compress` of a route. One response takes about 0.5 MB with gzip, 1.5 MB with zstd and 5 MB with br. Responses beyond this bound are not compressed.",
         ),
         key(
             "drain_delay",
             duration(Duration::ZERO, DAY),
-            Absent::Duration(defaults::DRAIN_DELAY),
+            Absent::Duration(usual::DRAIN_DELAY),
             "How long Weir still accepts connections after SIGTERM, while `respond = \"ready\"` of a route already answers 503. It should be as long as the health checks in front of Weir take to notice.",
         ),
         key(
             "drain_max",
             duration(Duration::ZERO, DAY),
-            Absent::Duration(defaults::DRAIN_MAX),
+            Absent::Duration(usual::DRAIN_MAX),
             "How long requests in flight may continue after SIGTERM (and `drain_delay`) before they are aborted.",
         ),
         key(
@@ -150,35 +160,55 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "reload",
             Kind::Table(&RELOAD),
             Absent::Then("as if empty"),
-            "When Weir reloads this file.",
+            "When Weir reloads the configuration.",
         ),
         key("doctor", Kind::Table(&DOCTOR), Absent::Then("as if empty"), "The built-in doctor."),
         key(
-            "listener",
-            Kind::Tables(&LISTENER),
-            Absent::Required,
-            "Addresses on which Weir accepts clients.",
+            "defaults",
+            Kind::Table(&DEFAULTS),
+            Absent::Then("none"),
+            "Keys for all listeners, services and routes that do not have them.",
         ),
-        key(
-            "route",
-            Kind::Tables(&ROUTE),
-            Absent::Then("every HTTP request is answered with 404"),
-            "Which request goes where. Order in the file does not matter.",
-        ),
-        key(
-            "service",
-            Kind::NamedTables(&SERVICE),
-            Absent::Then("no request can be forwarded"),
-            "Named groups of servers.",
-        ),
-        key(
-            "authentication",
-            Kind::NamedTables(&AUTHENTICATION),
-            Absent::Then("no route can require one"),
-            "Ways for requests to prove who sends them.",
-        ),
+        LISTENERS,
+        ROUTES,
+        SERVICES,
+        AUTHENTICATIONS,
     ],
 };
+
+/// An included file. No table of the schema: its keys are those of the top level.
+pub(crate) static INCLUDED: TableSpec = TableSpec {
+    heading: "an included file",
+    path: "",
+    doc: "",
+    example: "",
+    keys: &[LISTENERS, ROUTES, SERVICES, AUTHENTICATIONS],
+};
+
+const LISTENERS: KeySpec = key(
+    "listener",
+    Kind::Tables(&LISTENER),
+    Absent::Then("at least one is required"),
+    "Addresses on which Weir accepts clients.",
+);
+const ROUTES: KeySpec = key(
+    "route",
+    Kind::Tables(&ROUTE),
+    Absent::Then("every HTTP request is answered with 404"),
+    "Which request goes where. Order in the file, and in which file, does not matter.",
+);
+const SERVICES: KeySpec = key(
+    "service",
+    Kind::NamedTables(&SERVICE),
+    Absent::Then("no request can be forwarded"),
+    "Named groups of servers.",
+);
+const AUTHENTICATIONS: KeySpec = key(
+    "authentication",
+    Kind::NamedTables(&AUTHENTICATION),
+    Absent::Then("no route can require one"),
+    "Ways for requests to prove who sends them.",
+);
 
 static ADMIN: TableSpec = TableSpec {
     heading: "[admin]",
@@ -238,13 +268,13 @@ static METRICS: TableSpec = TableSpec {
         key(
             "interval",
             duration(Duration::from_secs(1), Duration::from_hours(1)),
-            Absent::Duration(defaults::METRICS_INTERVAL),
+            Absent::Duration(usual::METRICS_INTERVAL),
             "Time between two pushes. Counts and quantiles cover this interval.",
         ),
         key(
             "prefix",
             Kind::Text(patterned("prefix", "^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$")),
-            Absent::Text(defaults::METRICS_PREFIX),
+            Absent::Text(usual::METRICS_PREFIX),
             "Prefix of every pushed name.",
         ),
     ],
@@ -253,13 +283,13 @@ static METRICS: TableSpec = TableSpec {
 static RELOAD: TableSpec = TableSpec {
     heading: "[reload]",
     path: "reload",
-    doc: "When Weir reloads this file: on SIGHUP, on `weir reload`, and when it changes. Weir checks the file first and applies it as a whole; if it has a mistake, the old configuration stays in force. See `docs/operations.md`.",
+    doc: "When Weir reloads the configuration: on SIGHUP, on `weir reload`, and when one of its files changes. Weir checks them first and applies them as a whole; if there is a mistake, the old configuration stays in force. See `docs/operations.md`.",
     example: "[reload]\nwatch = false\n",
     keys: &[key(
         "watch",
         Kind::Boolean,
-        Absent::Boolean(defaults::WATCH),
-        "Whether a change of this file takes effect automatically, within about a second. `false`: only on SIGHUP and `weir reload`.",
+        Absent::Boolean(usual::WATCH),
+        "Whether a change takes effect automatically, within about a second: of this file, of a file that it includes or that one of these names, and of which files the patterns of `include` match. `false`: only on SIGHUP and `weir reload`.",
     )],
 };
 
@@ -269,16 +299,11 @@ static DOCTOR: TableSpec = TableSpec {
     doc: "While it runs, the balancer examines its host as `weir doctor` does, together with its own counters. Findings go to its log, to `/api/v1/findings` and to `weir status`. Each run takes a few milliseconds of CPU time on a separate thread. See `docs/doctor.md`.",
     example: "[doctor]\ninterval = \"30s\"\n",
     keys: &[
-        key(
-            "enabled",
-            Kind::Boolean,
-            Absent::Boolean(defaults::DOCTOR),
-            "Whether the doctor runs.",
-        ),
+        key("enabled", Kind::Boolean, Absent::Boolean(usual::DOCTOR), "Whether the doctor runs."),
         key(
             "interval",
             duration(Duration::from_secs(1), Duration::from_hours(1)),
-            Absent::Duration(defaults::DOCTOR_INTERVAL),
+            Absent::Duration(usual::DOCTOR_INTERVAL),
             "Time between two runs. Rates cover the last few runs.",
         ),
     ],

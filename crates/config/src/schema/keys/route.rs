@@ -6,16 +6,16 @@ use model::ContentCoding;
 
 use super::error_page::ERROR_PAGES;
 use super::maintenance::MAINTENANCE;
-use super::{DAY, FIELD_NAME, HOST, NAME, PATH, TEXT, U32_MAX, duration, form};
+use super::{DAY, FIELD_NAME, HOST, NAME, PATH, SECRET, U32_MAX, duration, form};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
-const ONE_TEXT: Kind = TEXT;
+const ONE_TEXT: Kind = SECRET;
 const MEDIA_RANGE: Kind = Kind::Text(form("media type"));
 const FIELD_VALUES: Kind = Kind::OneOrMore(&ONE_TEXT);
 const FIELD_NAMES: Kind = Kind::Text(FIELD_NAME);
 const NETWORK: Kind = Kind::Text(form("network"));
-const TEXT_OR_TEST: Kind = Kind::Either(&[TEXT, Kind::Table(&TEST)]);
+const TEXT_OR_TEST: Kind = Kind::Either(&[SECRET, Kind::Table(&TEST)]);
 
 pub(crate) static ROUTE: TableSpec = TableSpec {
     heading: "[[route]]",
@@ -191,7 +191,7 @@ static TEST: TableSpec = TableSpec {
     doc: "A test in `header`, `query`, `cookie` or `client_certificate` of a route, in place of an exact value. Exactly one of `exact`, `regex` and `present` is required. If a field, parameter or cookie is repeated, the test passes if one of the values does; a plain text in place of the test is compared with the first field or parameter only.",
     example: "[[route]]\nservice = \"listings\"\nheader = { User-Agent = { regex = \"^curl/\", not = true }, X-Debug = { present = false } }\ncookie = { beta = \"1\" }\nquery = { page = { regex = \"^[0-9]+$\" } }\n",
     keys: &[
-        key("exact", TEXT, Absent::Then("see above"), "The value must be exactly this."),
+        key("exact", SECRET, Absent::Then("see above"), "The value must be exactly this."),
         key(
             "regex",
             Kind::Text(form("regular expression")),
@@ -220,7 +220,7 @@ static RESPOND: TableSpec = TableSpec {
             Absent::Integer(defaults::RESPOND_STATUS),
             "The status. Not 304, which answers conditional requests.",
         ),
-        key("body", TEXT, Absent::Then("none"), "The content."),
+        key("body", SECRET, Absent::Then("none"), "The content."),
         key(
             "file",
             Kind::Text(form("file path")),
@@ -235,7 +235,7 @@ static RESPOND: TableSpec = TableSpec {
             ),
             "The value of Content-Type.",
         ),
-        key("headers", Kind::Map(FIELD_NAME, &TEXT), Absent::Then("none"), "Further fields."),
+        key("headers", Kind::Map(FIELD_NAME, &SECRET), Absent::Then("none"), "Further fields."),
         key(
             "ready",
             Kind::OneOrMore(&NAME),
@@ -322,7 +322,7 @@ macro_rules! field_changes {
             example: concat!("[[route]]\nservice = \"listings\"\n", $key, " = { remove = [\"X-Debug\"], set = { X-Team = \"search\" } }\n"),
             keys: &[
                 key("remove", Kind::List(&FIELD_NAMES), Absent::Then("`[]`"), "Fields to remove."),
-                key("set", Kind::Map(FIELD_NAME, &TEXT), Absent::Then("none"), "Fields to set, replacing all fields of that name."),
+                key("set", Kind::Map(FIELD_NAME, &SECRET), Absent::Then("none"), "Fields to set, replacing all fields of that name."),
                 key("add", Kind::Map(FIELD_NAME, &FIELD_VALUES), Absent::Then("none"), "Fields to add to the existing ones."),
             ],
         };

@@ -8,7 +8,8 @@ use super::error_page::{ERROR_PAGES, STATUSES};
 use super::maintenance::MAINTENANCE;
 use super::tls::SERVICE_TLS;
 use super::{
-    ADDRESS, DAY, FIELD_NAME, HOST, MILLI, NAME, PATH, TEXT, TIMEOUT, U32_MAX, duration, form,
+    ADDRESS, DAY, FIELD_NAME, HOST, MILLI, NAME, PATH, SECRET, TEXT, TIMEOUT, U32_MAX, duration,
+    form,
 };
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
@@ -206,7 +207,7 @@ static CHECK: TableSpec = TableSpec {
         ),
         key(
             "header",
-            Kind::Map(FIELD_NAME, &TEXT),
+            Kind::Map(FIELD_NAME, &SECRET),
             Absent::Then("none"),
             "http: further request fields.",
         ),

@@ -27,7 +27,7 @@ const HSTS_MAX: Duration = Duration::from_secs(3650 * 24 * 3600);
 pub(crate) static LISTENER_TLS: TableSpec = TableSpec {
     heading: "tls of [[listener]]",
     path: "listener.tls",
-    doc: "TLS towards clients. Weir reads the files together with the configuration; relative paths start at its directory. A changed file takes effect like a change of the configuration (see `[reload]`), so renewed certificates need no manual action. Weir does not read files of more than 1 MiB.",
+    doc: "TLS towards clients. Weir reads the files together with the configuration; relative paths start at the directory of the file that they are in. A changed file takes effect like a change of the configuration (see `[reload]`), so renewed certificates need no manual action. Weir does not read files of more than 1 MiB.",
     example: "[[listener]]\naddress = \"0.0.0.0:8443\"\n\n[listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }, { chain = \"b.pem\", key = \"b.key\" }]\nversion_min = \"1.3\"\nhsts = \"365d\"\n",
     keys: &[
         key(

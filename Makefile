@@ -25,7 +25,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target in `make prove`; three times as long with PROVE=long.
 FUZZ_SECONDS ?= $(if $(filter long,$(PROVE)),60,20)
 
-.PHONY: help run test check prove measure race lab interop soak deny peers pebble
+.PHONY: help run test check prove measure race lab interop soak deny peers pebble oauth2-proxy
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -41,6 +41,9 @@ peers:
 
 pebble:
 	@scripts/install-pebble
+
+oauth2-proxy:
+	@scripts/install-oauth2-proxy
 
 # nextest runs the tests, each in a process of its own, as .config/nextest.toml says. The whole
 # workspace is built first and by one command, so that the tests of the whole program find one fresh
@@ -63,7 +66,7 @@ deny:
 	@"$$(scripts/tool cargo-deny)" --all-features check --hide-inclusion-graph licenses bans sources
 
 # Counts do not depend on the last tenth of speed: thin link-time optimisation will do.
-prove: peers deny pebble
+prove: peers deny pebble oauth2-proxy
 	@nextest=$$(scripts/tool cargo-nextest)
 	$(CARGO) build --profile prove --package weir
 	WEIR_BIN=$(CURDIR)/target/prove/weir "$$nextest" nextest run --profile long --workspace --run-ignored only -E 'binary(/^prove_/)'

@@ -19,6 +19,14 @@ const NOT_MADE: &[(&str, &str)] = &[
         "nine passwords of one client must wait at the same time, and keep a processor busy meanwhile: made \
          in `authentication`, by one worker",
     ),
+    (
+        "authentication_unavailable",
+        "it needs an authentication server, which is a second service: made in `forward_auth`",
+    ),
+    (
+        "authentication_timeout",
+        "it needs an authentication server, which is a second service: made in `forward_auth`",
+    ),
 ];
 
 fn tables() -> [Table; 5] {

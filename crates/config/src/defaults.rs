@@ -132,6 +132,8 @@ pub(crate) const IDLE_CONNECTIONS_MAX: u64 = 1024;
 
 /// As HAProxy, nginx, Traefik and Caddy do.
 pub(crate) const FORWARD_CREDENTIALS: bool = true;
+/// Long enough for a session store that is slow for once; a user waits for it with every request.
+pub(crate) const FORWARD_AUTH_TIMEOUT: Duration = secs(5);
 pub(crate) const SYMMETRIC_KEYS: bool = false;
 pub(crate) const EXPIRY_REQUIRED: bool = true;
 /// Clocks that are kept by NTP differ by far less.

@@ -264,7 +264,7 @@ fn snapshot(
     files::add_client_lists(&mut document, sources, surroundings, problems);
     let names = names::Names::of(&document);
     check::document(&document, &names, problems);
-    let files = files::read(&document, sources, surroundings, problems);
+    let files = files::read(&document, &names, sources, surroundings, problems);
     files::warn_of_only_root(&document, &substitution.only_root, problems);
     if broken {
         problems.keep_errors(|at| syntaxes[sources.index_at(at)].is_readable(at));

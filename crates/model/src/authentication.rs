@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Material;
+use crate::{Material, ServiceId};
 
 /// A way for requests to prove who sends them, which routes may require.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub enum AuthenticationScheme {
     },
     /// A signed token (RFC 7519, presented as RFC 6750 describes).
     Token(Box<TokenRules>),
+    /// Whatever a server of the operator's decides by: it is asked about each request.
+    Forward(Box<ForwardRules>),
 }
 
 /// What a token must be.
@@ -57,6 +59,24 @@ pub struct TokenRules {
     pub claims: Vec<(String, String)>,
 }
 
+/// How a server is asked whether a request may pass, and what becomes of its response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardRules {
+    /// The service whose servers are asked.
+    pub service: ServiceId,
+    /// Replaces the request's host; `None`: that of the request.
+    pub host: Option<String>,
+    /// The path and query that are asked for.
+    pub path: String,
+    /// How long the verdict may take, the wait for a free slot included.
+    pub timeout: Duration,
+    /// The request fields that the server receives, in lower case; `None`: all that concern neither
+    /// the body nor the representation asked for.
+    pub request_fields: Option<Vec<String>>,
+    /// Fields of the response, in lower case, that the client receives after a success.
+    pub response_fields: Vec<String>,
+}
+
 /// A field that tells servers who sent a request. One that a client has written, also as a trailer, is
 /// removed before anything looks at the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,10 +90,14 @@ pub struct IdentityField {
 /// The value of an [`IdentityField`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdentityValue {
-    /// The name of the user.
+    /// The name of the user. With `forward`, the field has the same name in the response that lets the
+    /// request pass.
     User,
     /// A claim of the token, by path. If the token does not have it, the field is left out.
     Claim(String),
+    /// The field of the same name in the response that lets the request pass. If that does not have it,
+    /// the field is left out.
+    Response,
 }
 
 crate::word_of! {
@@ -81,6 +105,7 @@ crate::word_of! {
     AuthenticationScheme as AuthenticationWord {
         Basic { .. } = "basic",
         Token(_) = "jwt",
+        Forward(_) = "forward",
     }
 }
 

@@ -39,8 +39,8 @@ pub use acme::{Acme, AcmeCertificate, AcmeChallenge, AcmeRenewal, ExternalAccoun
 pub use admin::{Admin, AdminAddress, Metrics, MetricsListener};
 pub use affinity::{Affinity, AffinityKey, AffinityKeyFile};
 pub use authentication::{
-    Authentication, AuthenticationId, AuthenticationScheme, AuthenticationWord, IdentityField,
-    IdentityValue, TokenRules,
+    Authentication, AuthenticationId, AuthenticationScheme, AuthenticationWord, ForwardRules,
+    IdentityField, IdentityValue, TokenRules,
 };
 pub use cause::{Cause, Fault, Page};
 pub use check::{BodyExpectation, Check, CheckKind, CheckWord, ProbeIdentity, ProbeSpec, ProbeTls};

@@ -18,6 +18,8 @@ pub struct Attempt {
 /// The durations of an exchange's stages. A stage that was not reached is zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timings {
+    /// Waiting for the verdict of an authentication server.
+    pub authentication: Duration,
     /// Waiting for a free slot.
     pub queue: Duration,
     /// Establishing a connection to the server (zero when reused).

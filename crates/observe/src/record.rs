@@ -261,6 +261,10 @@ impl AccessRecord<'_> {
             // Writing to a Vec cannot fail.
             let _ = write!(out, ",\"sample_rate\":{rate}");
         }
+        if !self.timings.authentication.is_zero() {
+            out.extend_from_slice(b",\"auth_ms\":");
+            push_millis(out, self.timings.authentication);
+        }
     }
 
     /// Appends the record as one line: time, status, cause, total milliseconds, method, host and
@@ -328,6 +332,11 @@ impl AccessRecord<'_> {
 
     /// Appends what follows the times.
     fn write_text_rest(&self, out: &mut Vec<u8>) {
+        if !self.timings.authentication.is_zero() {
+            out.extend_from_slice(b" auth=");
+            push_millis(out, self.timings.authentication);
+            out.extend_from_slice(b"ms");
+        }
         if let Some(status) = self.grpc_status {
             out.extend_from_slice(b" grpc_status=");
             push_u64(out, u64::from(status));

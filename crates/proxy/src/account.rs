@@ -117,6 +117,11 @@ impl Record {
         record
     }
 
+    /// Records how long the request waited for the verdict of an authentication server.
+    pub(crate) fn authenticated(&mut self, waited: Duration) {
+        self.timings.authentication += waited;
+    }
+
     /// Records how long the request waited for a slot, whether or not it got one.
     pub(crate) fn queued(&mut self, waited: Duration) {
         self.timings.queue += waited;
@@ -279,6 +284,12 @@ pub(crate) fn finish_tcp(worker: &Worker, accepted: &Accepted, record: &Record) 
     let bare = Line::bare(accepted.peer, &accepted.via, record.id.as_bytes());
     let line = Line { protocol: "TCP", tls, tcp_client, ..bare };
     close(worker, &accepted.via.plane, &line, record);
+}
+
+/// Counts a question to an authentication server for its service. It is part of another exchange, so no
+/// listener counts it and there is no access line.
+pub(crate) fn count_inquiry(worker: &Worker, plane: &Plane, record: &Record) {
+    count_service(worker, plane, record, (record.status > 0).then_some(record.status));
 }
 
 /// Records input that was refused before it became a request.

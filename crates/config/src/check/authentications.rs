@@ -3,13 +3,13 @@
 
 use std::collections::HashSet;
 
-use model::{AddressField, ConditionOn, IdentityField, RateKey};
+use model::{AddressField, ConditionOn, IdentityField, IdentityValue, RateKey};
 
 use crate::diagnostic::{Diagnostic, Problems};
 use crate::names::Names;
 use crate::raw::{
-    Document, RawAction, RawAuthentication, RawListener, RawProtocol, RawRateLimit, RawRoute,
-    RawScheme, http,
+    Document, RawAction, RawAuthentication, RawForwardAuth, RawListener, RawProtocol, RawRateLimit,
+    RawRoute, RawScheme, http,
 };
 
 pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
@@ -64,6 +64,7 @@ fn clear_text<'a>(
     let what = match of_route(route, document, names).map(|known| &known.scheme) {
         Some(Some(RawScheme::Basic { .. })) => "passwords are",
         Some(Some(RawScheme::Token(_))) => "tokens are",
+        Some(Some(RawScheme::Forward(_))) => "cookies and other credentials are",
         Some(None) | None => return,
     };
     let is_exposed = |listener: &&RawListener| {
@@ -117,7 +118,7 @@ fn decides_by_identity(route: &RawRoute, document: &Document, problems: &Problem
                     "by this field",
                 )
                 .help(format!(
-                    "authentication \"{by}\" writes {name} later; limit by \"user\" or \"claim:NAME\""
+                    "authentication \"{by}\" writes {name} later; limit by \"user\", or \"claim:NAME\" of a token"
                 )),
             );
         }
@@ -137,17 +138,39 @@ fn limits_by_identity(route: &RawRoute, document: &Document, names: &Names, prob
             problems.report(diagnostic.help("write authenticate = \"…\", or by = \"client\""));
             continue;
         };
-        let is_basic =
-            |known: &RawAuthentication| matches!(known.scheme, Some(RawScheme::Basic { .. }));
-        if matches!(by, RateKey::Claim(_)) && of_route(route, document, names).is_some_and(is_basic)
-        {
-            let title = format!("a rate limit by {by} where users send passwords");
-            problems.report(
-                Diagnostic::error(title, span.clone(), "claims are in tokens")
-                    .other(required.span.clone(), "this authentication is `basic`")
-                    .help("write by = \"user\""),
-            );
-        }
+        let Some(scheme) = of_route(route, document, names).and_then(|one| one.scheme.as_ref())
+        else {
+            continue;
+        };
+        let names_user = |forward: &RawForwardAuth| {
+            forward.identity_fields.iter().any(|field| field.value == IdentityValue::User)
+        };
+        let (title, label, other, help) = match (scheme, by) {
+            (RawScheme::Basic { .. }, RateKey::Claim(_)) => (
+                format!("a rate limit by {by} where users send passwords"),
+                "claims are in tokens",
+                "this authentication is `basic`",
+                "write by = \"user\"",
+            ),
+            (RawScheme::Forward(_), RateKey::Claim(_)) => (
+                format!("a rate limit by {by} where a server is asked"),
+                "claims are in tokens that Weir verifies",
+                "this authentication is `forward`",
+                "write by = \"user\"",
+            ),
+            (RawScheme::Forward(forward), RateKey::User) if !names_user(forward) => (
+                format!("a rate limit by {by} without a name for users"),
+                "no user is known here",
+                "this authentication has no `user_header`",
+                "write user_header = \"…\" in its `forward`",
+            ),
+            _ => continue,
+        };
+        problems.report(
+            Diagnostic::error(title, span.clone(), label)
+                .other(required.span.clone(), other)
+                .help(help),
+        );
     }
 }
 
@@ -214,6 +237,7 @@ fn identity_fields(authentication: &RawAuthentication) -> impl Iterator<Item = &
     let fields: &[IdentityField] = match &authentication.scheme {
         Some(RawScheme::Basic { identity_fields, .. }) => identity_fields,
         Some(RawScheme::Token(token)) => &token.identity_fields,
+        Some(RawScheme::Forward(forward)) => &forward.identity_fields,
         None => &[],
     };
     fields.iter()

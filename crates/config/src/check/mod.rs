@@ -14,7 +14,7 @@ use model::ListenerId;
 use crate::build;
 use crate::diagnostic::{At, Diagnostic, Problems, nearest, quote};
 use crate::names::Names;
-use crate::raw::{Document, RawListener, RawRoute};
+use crate::raw::{Document, RawListener, RawRoute, RawScheme};
 use foldhash::{HashMap, HashMapExt as _};
 
 /// After this many mistakes, unknown names are no longer compared with the existing ones.
@@ -35,6 +35,11 @@ fn references(document: &Document, names: &Names, problems: &Problems) {
     for listener in &document.listeners {
         for service in listener.protocol.services() {
             known_service(service, names, problems);
+        }
+    }
+    for authentication in &document.authentications {
+        if let Some(RawScheme::Forward(forward)) = &authentication.scheme {
+            known_service(&forward.service, names, problems);
         }
     }
     for route in &document.routes {

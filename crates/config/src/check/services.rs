@@ -5,7 +5,7 @@ use model::{Balance, Check, CheckKind, HashOn, HttpVersion, ServerTarget};
 
 use crate::diagnostic::{Diagnostic, Problems, Span, nearest, quote};
 use crate::names::Names;
-use crate::raw::{Document, RawAction, RawService};
+use crate::raw::{Document, RawAction, RawScheme, RawService};
 
 pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     for service in &document.services {
@@ -197,6 +197,14 @@ fn use_of_services(document: &Document, names: &Names, problems: &Problems) {
     for service in document.listeners.iter().flat_map(|listener| listener.protocol.services()) {
         use_in(&mut by_tcp, &service.value);
     }
+    for authentication in &document.authentications {
+        match &authentication.scheme {
+            Some(RawScheme::Forward(forward)) => use_in(&mut by_http, &forward.service.value),
+            Some(RawScheme::Basic { .. } | RawScheme::Token(_)) => {}
+            // It may have been meant to use any service.
+            None => return,
+        }
+    }
     for route in &document.routes {
         match &route.action {
             RawAction::Forward(forward) => {
@@ -212,7 +220,7 @@ fn use_of_services(document: &Document, names: &Names, problems: &Problems) {
         if all_resolve && !by_http && !by_tcp {
             let title = format!("service {} is not used", quote(&raw.service.name));
             problems.report_absence(
-                Diagnostic::warning(title, raw.name.clone(), "no route or tcp listener names it")
+                Diagnostic::warning(title, raw.name.clone(), "no route, tcp listener or authentication names it")
                     .help("its servers are checked all the same; write [[route]] with its name, or leave it out"),
             );
         }

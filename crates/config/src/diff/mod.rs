@@ -13,11 +13,12 @@ mod tls;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    AccessLog, Acme, Admin, Authentication, Doctor, Log, LogSample, Maintenance, Metrics,
-    MetricsListener, RedactQuery, Reload, Snapshot,
+    AccessLog, Acme, Admin, Authentication, AuthenticationScheme, Doctor, Log, LogSample,
+    Maintenance, Metrics, MetricsListener, RedactQuery, Reload, ServiceId, Snapshot,
 };
 
 use model::units::show_duration;
@@ -118,7 +119,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         listeners: _,
         routes: _,
         services: _,
-        authentications,
+        authentications: _,
     } = before;
     let mut words = Words::default();
     words.value("zone", zone, &after.zone, |zone| or(zone.as_ref(), "none"));
@@ -158,23 +159,37 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     if let (Some(before), Some(after)) = (interval, &after.doctor.interval) {
         words.value("doctor.interval", before, after, time);
     }
-    authentication_words(authentications, &after.authentications, &mut words);
+    authentication_words(before, after, &mut words);
     words.0
 }
 
 /// Says which authentications differ. Their files hold secrets.
-fn authentication_words(before: &[Authentication], after: &[Authentication], words: &mut Words) {
-    let names: BTreeSet<&str> = before.iter().chain(after).map(|one| &*one.name).collect();
+fn authentication_words(before: &Snapshot, after: &Snapshot, words: &mut Words) {
+    let all = before.authentications.iter().chain(&after.authentications);
+    let names: BTreeSet<&str> = all.map(|one| &*one.name).collect();
     for name in names {
-        let of = |all| <[Authentication]>::iter(all).find(|one| *one.name == *name);
+        let of = |snapshot: &Snapshot| {
+            let one = snapshot.authentications.iter().find(|one| *one.name == *name);
+            one.map(|one| by_name(one, snapshot))
+        };
         let key = format!("authentication.{name}");
         match (of(before), of(after)) {
-            (Some(before), Some(after)) => words.hidden(&key, before, after),
+            (Some(before), Some(after)) => words.hidden(&key, &before, &after),
             (before, after) => words.value(&key, &before.is_some(), &after.is_some(), |there| {
                 if *there { "there" } else { "none" }.to_owned()
             }),
         }
     }
+}
+
+/// Returns an authentication with the service that it asks by name: the position of that changes with
+/// other services.
+fn by_name(one: &Authentication, snapshot: &Snapshot) -> (Authentication, Option<Arc<str>>) {
+    let mut one = one.clone();
+    let AuthenticationScheme::Forward(rules) = &mut one.scheme else { return (one, None) };
+    let id = std::mem::replace(&mut rules.service, ServiceId(0));
+    let name = Arc::clone(&snapshot.service(id).name);
+    (one, Some(name))
 }
 
 fn metrics_words(before: &Metrics, after: &Metrics, words: &mut Words) {

@@ -1,14 +1,15 @@
-//! Files with which requests are authenticated: users and key sets.
+//! What authenticates requests: files of users and key sets, and servers that are asked.
 
 use std::path::PathBuf;
 
 use identity::users::VERIFICATIONS_MAX;
 use identity::{KeySet, Secrets, Users};
-use model::{Authentication, AuthenticationScheme, Material, TokenRules};
+use model::{Authentication, AuthenticationScheme, ForwardRules, Material, TokenRules};
 
 use super::Reader;
 use crate::diagnostic::{At, Diagnostic};
-use crate::raw::{RawAuthentication, RawScheme, RawToken};
+use crate::names::Names;
+use crate::raw::{RawAuthentication, RawForwardAuth, RawScheme, RawToken};
 
 /// Of each file of users, this many mistakes are reported.
 const MISTAKES_REPORTED_MAX: usize = 3;
@@ -17,7 +18,11 @@ const MEMORY_UNREPORTED_MAX_MIB: usize = 256;
 
 impl Reader<'_> {
     /// Returns an authentication with the contents of its file.
-    pub(super) fn authentication(&self, raw: &RawAuthentication) -> Option<Authentication> {
+    pub(super) fn authentication(
+        &self,
+        raw: &RawAuthentication,
+        names: &Names,
+    ) -> Option<Authentication> {
         let (scheme, identity_fields) = match raw.scheme.as_ref()? {
             RawScheme::Basic { users_file, identity_fields } => {
                 let users = self.users(users_file)?;
@@ -26,6 +31,10 @@ impl Reader<'_> {
             RawScheme::Token(token) => {
                 let rules = Box::new(self.token(token)?);
                 (AuthenticationScheme::Token(rules), &token.identity_fields)
+            }
+            RawScheme::Forward(forward) => {
+                let rules = Box::new(forward_rules(forward, names)?);
+                (AuthenticationScheme::Forward(rules), &forward.identity_fields)
             }
         };
         Some(Authentication {
@@ -130,4 +139,16 @@ impl Reader<'_> {
         let diagnostic = Diagnostic::warning(title, at.span.clone(), label);
         self.problems.report(diagnostic.on_machine());
     }
+}
+
+/// Returns the rules for asking a server; `None` if there is no such service, which is reported elsewhere.
+fn forward_rules(raw: &RawForwardAuth, names: &Names) -> Option<ForwardRules> {
+    Some(ForwardRules {
+        service: names.service(&raw.service.value)?,
+        host: raw.host.clone(),
+        path: raw.path.clone(),
+        timeout: raw.timeout,
+        request_fields: raw.request_fields.clone(),
+        response_fields: raw.response_fields.clone(),
+    })
 }

@@ -16,6 +16,7 @@ use model::{
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
 use crate::diagnostic::{At, Diagnostic, Problems, Span};
+use crate::names::Names;
 use crate::raw::{
     Document, RawAction, RawCertificate, RawErrorPage, RawListenerTls, RawRespond, RawRoute,
     RawServiceTls,
@@ -70,6 +71,7 @@ pub(crate) struct RouteFiles {
 /// Reads every file that the document names.
 pub(crate) fn read(
     document: &Document,
+    names: &Names,
     sources: &Sources,
     surroundings: &dyn Surroundings,
     problems: &Problems,
@@ -86,7 +88,7 @@ pub(crate) fn read(
         authentications: document
             .authentications
             .iter()
-            .map(|raw| reader.authentication(raw))
+            .map(|raw| reader.authentication(raw, names))
             .collect(),
         routes: document.routes.iter().map(|route| reader.route(route)).collect(),
         listener_pages: listeners.clone().map(|raw| reader.pages(&raw.error_pages)).collect(),

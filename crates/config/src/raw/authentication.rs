@@ -8,7 +8,7 @@ use identity::Algorithm;
 use model::{IdentityField, IdentityValue};
 
 use super::table::Table;
-use super::{http, name, paths};
+use super::{http, name, net, paths};
 use crate::diagnostic::{At, Diagnostic, Span, Wrong};
 
 /// `[authentication.NAME]`.
@@ -27,6 +27,7 @@ pub(crate) struct RawAuthentication {
 pub(crate) enum RawScheme {
     Basic { users_file: At<PathBuf>, identity_fields: Vec<IdentityField> },
     Token(Box<RawToken>),
+    Forward(Box<RawForwardAuth>),
 }
 
 #[derive(Debug)]
@@ -43,6 +44,21 @@ pub(crate) struct RawToken {
     pub(crate) identity_fields: Vec<IdentityField>,
 }
 
+/// `forward` of `[authentication.NAME]`.
+#[derive(Debug)]
+pub(crate) struct RawForwardAuth {
+    pub(crate) service: At<Arc<str>>,
+    pub(crate) host: Option<String>,
+    pub(crate) path: String,
+    pub(crate) timeout: Duration,
+    pub(crate) request_fields: Option<Vec<String>>,
+    pub(crate) response_fields: Vec<String>,
+    pub(crate) identity_fields: Vec<IdentityField>,
+}
+
+/// The keys for the scheme, of which there is exactly one.
+const SCHEMES: [&str; 3] = ["basic", "jwt", "forward"];
+
 pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawAuthentication {
     if let Err(wrong) = name(at.value) {
         let title = "an authentication needs another name".to_owned();
@@ -52,28 +68,35 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawAuthentication {
     let forwards_credentials = table.boolean("forward_credentials");
     let basic = table.table("basic").map(basic);
     let token = table.table("jwt").map(token);
-    if let (Some(_), Some(second)) = (&basic, table.key_span("jwt")) {
-        table.problems.report(
-            Diagnostic::error("either `basic` or `jwt`", second, "and this")
-                .other(table.span_of("basic"), "this")
-                .help("write a second [authentication.NAME] for the other"),
-        );
+    let forward = table.table("forward").map(forward);
+    let mut given = SCHEMES.iter().filter_map(|key| Some((*key, table.key_span(key)?)));
+    if let Some((key, first)) = given.next() {
+        for (other, second) in given {
+            table.problems.report(
+                Diagnostic::error(format!("either `{key}` or `{other}`"), second, "and this")
+                    .other(first.clone(), "this")
+                    .help("write a second [authentication.NAME] for the other"),
+            );
+        }
     }
-    if !["basic", "jwt"].iter().any(|key| table.has_or_means(key)) {
+    if !SCHEMES.iter().any(|key| table.has_or_means(key)) {
         table.problems.report_absence(
             Diagnostic::error(
-                "an authentication needs `basic` or `jwt`",
+                "an authentication needs `basic`, `jwt` or `forward`",
                 table.span.clone(),
-                "has neither",
+                "has none of them",
             )
-            .help("write basic = { users_file = \"…\" } or jwt = { keys_file = \"…\" }"),
+            .help(
+                "write basic = { users_file = \"…\" }, jwt = { keys_file = \"…\" } \
+                 or forward = { service = \"…\", path = \"/…\" }",
+            ),
         );
     }
     let authentication = RawAuthentication {
         name: at.value.into(),
         span: at.span,
         realm: realm.map_or_else(|| at.value.to_owned(), |realm| realm.value),
-        scheme: basic.or(token).flatten(),
+        scheme: basic.or(token).or(forward).flatten(),
         forwards_credentials,
     };
     table.finish();
@@ -86,6 +109,46 @@ fn basic(mut table: Table<'_>) -> Option<RawScheme> {
     table.finish();
     let field = field.map(|at| IdentityField { name: at.value, value: IdentityValue::User });
     Some(RawScheme::Basic { users_file: users_file?, identity_fields: field.into_iter().collect() })
+}
+
+fn forward(mut table: Table<'_>) -> Option<RawScheme> {
+    let service = table.text("service", name);
+    let host = table.text("host", net::authority);
+    let path = table.text("path", http::path_and_query);
+    let timeout = table.duration("timeout").value;
+    let request_fields = table.texts("request_headers", request_field_name).map(all);
+    let user = table.text("user_header", identity_field_name);
+    let identity = table.texts("identity_headers", identity_field_name).unwrap_or_default();
+    let mut names: Vec<_> = user.iter().map(|at| (at, IdentityValue::User)).collect();
+    for at in &identity {
+        let is_same = |(other, _): &&(&At<String>, _)| http::is_same_field(&other.value, &at.value);
+        match names.iter().find(is_same) {
+            Some((first, IdentityValue::User)) if first.value == at.value => {}
+            Some((first, _)) => table.problems.report(
+                Diagnostic::error(
+                    "two fields that some servers take for one",
+                    at.span.clone(),
+                    "`_` and `-` are the same to them",
+                )
+                .other(first.span.clone(), "first here"),
+            ),
+            None => names.push((at, IdentityValue::Response)),
+        }
+    }
+    let field =
+        |(at, value): (&At<String>, IdentityValue)| IdentityField { name: at.value.clone(), value };
+    let identity_fields = names.into_iter().map(field).collect();
+    let response_fields = table.texts("response_headers", response_field_name).map(all);
+    table.finish();
+    Some(RawScheme::Forward(Box::new(RawForwardAuth {
+        service: service?,
+        host: host.map(|at| at.value),
+        path: path?.value,
+        timeout,
+        request_fields,
+        response_fields: response_fields.unwrap_or_else(|| vec!["set-cookie".to_owned()]),
+        identity_fields,
+    })))
 }
 
 fn token(mut table: Table<'_>) -> Option<RawScheme> {
@@ -142,8 +205,39 @@ fn token(mut table: Table<'_>) -> Option<RawScheme> {
     })))
 }
 
+fn all(read: Vec<At<String>>) -> Vec<String> {
+    read.into_iter().map(|at| at.value).collect()
+}
+
 fn values(read: Option<Vec<At<String>>>) -> Vec<String> {
     read.unwrap_or_default().into_iter().map(|at| at.value).collect()
+}
+
+/// A field of the request that the authentication server receives.
+fn request_field_name(text: &str) -> Result<String, Wrong> {
+    let name = http::field_name(text)?;
+    if http::is_same_field(&name, "host") {
+        return Err(Wrong::new("the server receives a Host in any case")
+            .help("write host = \"…\" if it is to be another one"));
+    }
+    http::changeable_field_name(text)
+}
+
+/// A field of the authentication server that is added to the response of another server.
+fn response_field_name(text: &str) -> Result<String, Wrong> {
+    const OF_BODY: [&str; 4] = ["accept-ranges", "content-", "etag", "vary"];
+    const OF_WEIR: [&str; 5] =
+        ["access-control-", "date", "proxy-status", "strict-transport-security", "x-request-id"];
+    let name = http::changeable_field_name(text)?;
+    if OF_BODY.iter().any(|prefix| name.starts_with(prefix)) {
+        return Err(Wrong::new("this field describes a body")
+            .help("the client gets the body of another server"));
+    }
+    if OF_WEIR.iter().any(|prefix| name.starts_with(prefix)) {
+        return Err(Wrong::new("Weir or the server writes this field")
+            .help("an authentication server adds fields such as Set-Cookie"));
+    }
+    Ok(name)
 }
 
 fn filled(text: &str) -> Result<String, Wrong> {

@@ -120,8 +120,17 @@ pub(crate) fn is_reserved(name: &str) -> bool {
         "x-accel-",
         "x-forwarded",
     ];
+    /// Of the sender, as authentication servers such as oauth2-proxy name them.
+    const OF_SENDER: [&str; 4] = [
+        "x-forwarded-email",
+        "x-forwarded-groups",
+        "x-forwarded-preferred-username",
+        "x-forwarded-user",
+    ];
     let name = hyphened(name);
-    RESERVED.contains(&&*name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    let is_reserved =
+        RESERVED.contains(&&*name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    is_reserved && !OF_SENDER.contains(&&*name)
 }
 
 /// A field's value (RFC 9110 section 5.5), visible ASCII with spaces inside.

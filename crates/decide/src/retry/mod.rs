@@ -219,6 +219,8 @@ fn remedy(cause: Cause) -> Remedy {
         | Cause::HttpRequestDenied
         | Cause::Unauthenticated
         | Cause::AuthenticationOverloaded
+        | Cause::AuthenticationUnavailable
+        | Cause::AuthenticationTimeout
         | Cause::RateLimited
         | Cause::ProxyLoopDetected
         | Cause::DestinationNotFound

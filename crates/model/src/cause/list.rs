@@ -240,18 +240,19 @@ causes! {
     /// The request went to no server.
     ///
     /// The route that matched has a `deny`, which also chooses the status (403 unless it says
-    /// otherwise). Or it requires claims that the request's token does not have; then the access log's
-    /// `detail` says so.
+    /// otherwise). Or it requires claims that the request's token does not have, or its authentication
+    /// server has answered with 403; then the access log's `detail` says so.
     ///
     /// No action is needed if the denial is intended. Otherwise `weir check` prints the routes in the order in
     /// which they match: a more specific one wins.
     HttpRequestDenied = "http_request_denied", Client, 403;
     /// The request does not prove who sends it.
-    /// The response's WWW-Authenticate says what the route requires. The access log's `detail` says what
+    /// The response's WWW-Authenticate says what the route requires, or the response is that of the
+    /// authentication server, such as a redirect to a login page. The access log's `detail` says what
     /// was wrong; the client is not told whether a user exists.
     ///
-    /// A browser's first request, before it asks for a password; an expired token; a wrong password; or
-    /// someone who guesses passwords.
+    /// A browser's first request, before it asks for a password or is sent to a login page; an expired
+    /// token or session; a wrong password; or someone who guesses passwords.
     ///
     /// A 401 before each successful login is normal. If valid clients are refused, the access log's
     /// `detail` says why: a wrong password, an unknown user, an expired token, a key that the file of keys
@@ -280,6 +281,27 @@ causes! {
     /// `rate_limit` by client. If all are legitimate, lower the cost of the hashes (`htpasswd -B -C 8`), or
     /// name the proxy in `trusted`.
     AuthenticationOverloaded = "authentication_overloaded", Balancer, 503;
+    /// The authentication server could not be asked, or gave no usable answer.
+    /// The request was refused, since nothing is known about its sender. It went to no server of the
+    /// route's own service.
+    ///
+    /// The servers of the service that `forward` names are down, overloaded or in maintenance; they answered
+    /// with a 5xx, or with more than 64 kB; or `path` leads to a page that is no such answer.
+    ///
+    /// The access log's `detail` says what happened, in the words of other causes (`connection_refused`,
+    /// `queue_full`). `weir status` and the metrics of that service show its servers. Correct
+    /// `path` if they work.
+    AuthenticationUnavailable = "authentication_unavailable", Server, 503;
+    /// The authentication server took too long.
+    /// The request was refused, since nothing is known about its sender. It went to no server of the
+    /// route's own service.
+    ///
+    /// The servers of the service that `forward` names are slow, or all are busy and the request waited in
+    /// their queue.
+    ///
+    /// The access log's `detail` says which timeout passed, and `auth_ms` how long the request
+    /// waited. If such times are normal for the authentication server, raise `timeout` of `forward`.
+    AuthenticationTimeout = "authentication_timeout", Server, 504;
     /// The request has passed this balancer five times already: there is a routing loop.
     /// Weir adds its own id to `CDN-Loop` (RFC 8586) whenever it forwards a request, and counts how
     /// often the id is there when a request arrives. Up to five passes are allowed, since a request

@@ -224,6 +224,9 @@ fn termination(cause: Cause) -> (u8, Option<Phase>) {
         Cause::ClientWriteTimeout | Cause::TunnelIdleTimeout => (b'c', Some(Data)),
         Cause::ClientClosed | Cause::ClientReset => (b'C', None),
         Cause::AuthenticationOverloaded => (b'R', Some(Request)),
+        // The server that failed is not the one of this request.
+        Cause::AuthenticationUnavailable => (b'S', Some(Request)),
+        Cause::AuthenticationTimeout => (b's', Some(Request)),
         Cause::DestinationUnavailable
         | Cause::DnsError
         | Cause::ConnectionRefused

@@ -32,6 +32,7 @@ fn record() -> AccessRecord<'static> {
         not_retried: None,
         reused: true,
         timings: Timings {
+            authentication: Duration::ZERO,
             queue: Duration::ZERO,
             connect: Duration::from_micros(250),
             first_byte: Duration::from_micros(301_002),

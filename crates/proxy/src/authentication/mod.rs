@@ -27,13 +27,15 @@ pub(crate) enum Verifier {
     Basic(Arc<Users>),
     /// Signed tokens.
     Token { keys: KeySet, rules: Rules },
+    /// A server is asked.
+    Asked,
     /// Denies every request: the file that was checked cannot be used, which is a bug.
     Nothing,
 }
 
 /// Who sends a request: what servers and the access log receive about it.
 pub(crate) struct Identity {
-    /// The name of the user, or the subject of the token.
+    /// The name of the user, the subject of the token, or what an authentication server says.
     pub(crate) user: Option<String>,
     /// Fields for the server: name in lower case, value.
     pub(crate) fields: Vec<(String, String)>,
@@ -41,6 +43,8 @@ pub(crate) struct Identity {
     pub(crate) forwards_credentials: bool,
     /// Those of the token.
     pub(crate) claims: Option<Claims>,
+    /// Fields of the authentication server for the client.
+    pub(crate) response_fields: Vec<(String, Vec<u8>)>,
 }
 
 impl Identity {
@@ -159,6 +163,7 @@ impl Verifier {
                 let keys = KeySet::parse(&settings.keys.bytes, secrets).ok();
                 keys.map(|keys| Verifier::Token { keys, rules: rules(settings) })
             }
+            AuthenticationScheme::Forward(_) => Some(Verifier::Asked),
         };
         made.unwrap_or_else(|| {
             tracing::error!(
@@ -174,7 +179,7 @@ impl Verifier {
     pub(crate) fn still_has(&self, user: &str, before: &Users) -> bool {
         match self {
             Verifier::Basic(users) => users.has_same_hash(before, user),
-            Verifier::Token { .. } | Verifier::Nothing => false,
+            Verifier::Token { .. } | Verifier::Asked | Verifier::Nothing => false,
         }
     }
 }

@@ -1,15 +1,14 @@
 //! One attempt: sends the request to one server and waits for the response head.
 
-use std::future::{Future as _, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::task::Poll;
 
 use decide::retry::leaves_work;
 use health::blame::Sent;
-use model::{Cause, Fault, Service};
-use transport::http2::Code;
+use model::{Cause, Service};
 use wire::http1::{INFORMATIONAL_MAX, RequestBody, RequestHead, Version};
 
+use super::connecting::{self, Connecting};
 use super::forward::Forwarding;
 use super::pace::Pace;
 use super::response_head::{NoHead, poll_read};
@@ -18,7 +17,7 @@ use crate::client::{Client, client_gone};
 use crate::failure::{self, Reason};
 use crate::head::{self, RequestChanges};
 use crate::roster::Phase;
-use crate::server_connection::{self, Introduced, NoConnection, Reach, ServerConnection, Want};
+use crate::server_connection::{self, ServerConnection, Want};
 use crate::servers::{Chosen, Failure};
 use crate::watchdog::Direction;
 
@@ -45,34 +44,19 @@ impl Forwarding<'_, '_> {
     /// Takes a pooled connection to the server, or opens one.
     async fn connect(&mut self, to: &Chosen<'_>) -> Result<Box<ServerConnection>, Failure> {
         let Exchange { worker, client, address, scratch, record, .. } = &mut *self.exchange;
-        let Client { stream, buffer, watchdog, entry, .. } = &mut **client;
-        let looks_again = watchdog.will_look_again();
-        let endpoint = to.slot.endpoint();
         let repeatable = is_repeatable(&scratch.request, self.service);
-        let private = to.tries.private;
-        let want = Want { request: &scratch.request, repeatable, private };
-        let introduced = Introduced { address: *address, stream };
-        let reach = Reach { service: self.service, tls: self.tls, client: introduced };
-        if to.tries.takes_kept()
-            && let Some(kept) =
-                worker.pool.take(&reach, endpoint, want, &worker.buffers, record.begun_at())
-        {
-            return Ok(kept);
-        }
-        let dialled = os::clock::now();
-        entry.set(Phase::Connecting);
-        // Set by a previous attempt.
-        self.limits.clear(Direction::Up);
-        // Allocated, because most requests take a pooled connection.
-        let opening = worker.pool.open(&reach, endpoint, want, &worker.buffers);
-        let mut opening = to.connected(Box::pin(opening));
-        let opening = poll_fn(|cx| match client_gone(stream, buffer, looks_again, cx) {
-            Poll::Ready(cause) => Poll::Ready(Err(cause.into())),
-            Poll::Pending => Pin::new(&mut opening).poll(cx),
-        });
-        let fresh = watchdog.guard(&self.limits, opening).await;
-        record.dialled(os::clock::now() - dialled, fresh.is_ok());
-        fresh.map_err(|none| not_connected(&none, self.service))
+        let want = Want { request: &scratch.request, repeatable, private: to.tries.private };
+        let connecting = Connecting {
+            worker,
+            client,
+            address: *address,
+            service: self.service,
+            tls: self.tls,
+            want,
+            limits: &self.limits,
+            record,
+        };
+        connecting.run(to).await
     }
 
     /// Puts the request head at the front of the upload.
@@ -195,39 +179,29 @@ impl Forwarding<'_, '_> {
             && server_connection::is_unread(server, self.service);
         let cause = if is_unread { Cause::ConnectionWriteTimeout } else { reason.cause };
         let cause = self.exchange.record.unless_late(cause);
-        // REFUSED_STREAM guarantees that the server processed nothing.
-        let is_refused = cause == Cause::HttpStreamRefused;
-        let sent = if is_refused { Sent::Nothing } else { self.upload.sent() };
-        let calm = Code::ENHANCE_YOUR_CALM.name();
-        if let Some(carrier) = &server.carrier
-            && (is_refused || cause == Cause::HttpStreamReset && Some(reason.detail) == calm)
-        {
-            carrier.refused(os::clock::now());
-        }
-        let shared = server.carrier.as_ref().filter(|carrier| !carrier.is_private());
-        let ended_shared = shared.filter(|carrier| !carrier.is_open());
-        let is_clients = cause.fault() == Fault::Client;
-        if let Some(carrier) = ended_shared.filter(|_| !is_refused && !is_clients) {
-            carrier.failed_with(&self.exchange.scratch.request, os::clock::now());
-        }
+        let reason = Reason { cause, ..reason };
+        let request = &self.exchange.scratch.request;
         Failure {
             waiting_for: self.upload.waiting_for(),
             waited: self.upload.pump.waited_for_sender(),
-            ended_shared: ended_shared.cloned(),
-            shared: shared.is_some(),
-            ..Failure::new(Reason { cause, ..reason }, sent)
+            ..connecting::failed(reason, server, request, self.upload.sent())
         }
     }
 
     /// Forwards a 1xx response, unless the client speaks HTTP/1.0, which has none (RFC 9110 section
     /// 15.2).
     async fn pass_informational(&mut self) -> Result<(), Cause> {
-        let Exchange { client, rates, scratch, .. } = &mut *self.exchange;
+        let Exchange { client, identity, rates, scratch, .. } = &mut *self.exchange;
         if scratch.request.version() == Version::Http10 {
             return Ok(());
         }
         scratch.down.clear();
-        let own = local::own_fields(client, Some(self.route), &scratch.request, rates);
+        let own = local::own_fields(
+            client,
+            Some(self.route),
+            &scratch.request,
+            (rates, identity.as_ref()),
+        );
         head::write_informational(&scratch.response, &own, &mut scratch.down);
         client.send(&scratch.down).await
     }
@@ -242,15 +216,4 @@ fn is_repeatable(request: &RequestHead, service: &Service) -> bool {
         RequestBody::Chunked => false,
     };
     kept && request.is_idempotent()
-}
-
-/// Describes the failure of an attempt that got no connection.
-fn not_connected(none: &NoConnection, service: &Service) -> Failure {
-    let unreachable = matches!(
-        none.cause,
-        Cause::ConnectionRefused | Cause::ConnectSynUnanswered | Cause::DestinationIpUnroutable
-    );
-    let introduced = service.send_proxy.is_some() && !unreachable;
-    let judged = none.judged;
-    Failure { judged, introduced, ..Failure::new(none.cause, Sent::Connecting) }
 }

@@ -40,15 +40,22 @@ impl Exchange<'_> {
     pub(super) async fn authenticate(&mut self, id: AuthenticationId) -> Result<(), Answer> {
         let plane = self.plane;
         let settings = plane.published.snapshot.authentication(id);
+        if let AuthenticationScheme::Forward(rules) = &settings.scheme {
+            // Boxed: passwords and tokens need much less.
+            let identity = Box::pin(self.by_server(settings, rules)).await?;
+            self.authenticated(identity);
+            return Ok(());
+        }
         let identity = match &*plane.verifiers[id.0 as usize] {
             Verifier::Basic(users) => self.by_password(settings, users).await,
             Verifier::Token { keys, rules } => self.by_token(settings, keys, rules),
-            Verifier::Nothing => Err(unauthenticated(settings, "no verifier", None)),
+            Verifier::Asked | Verifier::Nothing => {
+                Err(unauthenticated(settings, "no verifier", None))
+            }
         };
         match identity {
             Ok(identity) => {
-                self.record.user.clone_from(&identity.user);
-                self.identity = Some(identity);
+                self.authenticated(identity);
                 Ok(())
             }
             Err(Denial { status, cause, detail, challenge }) => {
@@ -58,6 +65,11 @@ impl Exchange<'_> {
                 Err(Answer { status, detail, retry_after, challenge, ..Answer::of(cause) })
             }
         }
+    }
+
+    fn authenticated(&mut self, identity: Identity) {
+        self.record.user.clone_from(&identity.user);
+        self.identity = Some(identity);
     }
 
     async fn by_password(
@@ -76,11 +88,17 @@ impl Exchange<'_> {
         }
         let value = |field: &IdentityField| match field.value {
             IdentityValue::User => Ok(Some(header_value::check(&user)?.to_owned())),
-            IdentityValue::Claim(_) => Ok(None),
+            IdentityValue::Claim(_) | IdentityValue::Response => Ok(None),
         };
         let fields = identity_fields(settings, value)?;
         let forwards_credentials = settings.forwards_credentials;
-        Ok(Identity { user: Some(user), fields, forwards_credentials, claims: None })
+        Ok(Identity {
+            user: Some(user),
+            fields,
+            forwards_credentials,
+            claims: None,
+            response_fields: Vec::new(),
+        })
     }
 
     /// Returns once the password is known to be right. The inner result has the reason for a refusal.
@@ -151,14 +169,20 @@ impl Exchange<'_> {
         })?;
         check_claims(settings, &claims)?;
         let value = |field: &IdentityField| match &field.value {
-            IdentityValue::User => Ok(None),
+            IdentityValue::User | IdentityValue::Response => Ok(None),
             IdentityValue::Claim(path) => Ok(claims.header_value(path)?.map(Cow::into_owned)),
         };
         let fields = identity_fields(settings, value)?;
         // RFC 7519 section 4.1.2: one text.
         let subject = claims.subject().map(str::to_owned);
         let forwards_credentials = settings.forwards_credentials;
-        Ok(Identity { user: subject, fields, forwards_credentials, claims: Some(claims) })
+        Ok(Identity {
+            user: subject,
+            fields,
+            forwards_credentials,
+            claims: Some(claims),
+            response_fields: Vec::new(),
+        })
     }
 
     /// Returns the value of the request's only Authorization field.
@@ -221,6 +245,8 @@ fn unauthenticated(
 ) -> Denial {
     let cause = Cause::Unauthenticated;
     let challenge = match settings.scheme {
+        // Its server says what it requires.
+        AuthenticationScheme::Forward(_) => String::new(),
         AuthenticationScheme::Basic { .. } => challenge::basic(&settings.realm),
         AuthenticationScheme::Token(_) => challenge::bearer(&settings.realm, error),
     };

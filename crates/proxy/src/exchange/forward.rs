@@ -1,15 +1,15 @@
 //! Forwards a request: the state shared by its attempts, and the way from the route to a response.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use decide::{Slot, route};
 use health::blame::{Ended, Outcome, Sent};
-use model::{Balance, Cause, Forward, HttpVersion, Route, Service, ServiceId};
+use model::{Cause, Forward, HttpVersion, Route, Service, ServiceId};
 use rustls::ClientConfig;
 use wire::http1::RequestBody;
 
 use super::Exchange;
+use super::connecting;
 use super::upload::{Upload, is_conversation};
 use crate::answer::Answer;
 use crate::balance;
@@ -127,19 +127,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
 
     /// Records that a final response head has arrived, and what it says about its server.
     fn note_head(&mut self, servers: &mut Servers<'_>, slot: &Slot, server: &ServerConnection) {
-        let Exchange { scratch, record, .. } = &mut *self.exchange;
-        let status = scratch.response.status();
-        record.head_arrived(status);
-        let (endpoint, now) = (slot.endpoint(), record.head_at());
-        endpoint.state.note_response(now);
-        if status >= 500 {
-            endpoint.state.answered_5xx.fetch_add(1, Relaxed);
-        }
-        endpoint.slots.learner.answered(&server.busy, now);
-        if self.service.balance == Balance::PeakEwma {
-            decide::observe_latency(&endpoint.state, record.server_time(), now);
-        }
-        let times = (record.begun_at(), now);
+        let status = self.exchange.scratch.response.status();
         let is_done = self.upload.pump.is_done();
         let outcome = if self.is_unexpected_upgrade() {
             Outcome::Failed(Cause::HttpUpgradeFailed)
@@ -147,7 +135,9 @@ impl<'x, 'a> Forwarding<'x, 'a> {
             Outcome::Answered(status)
         };
         let sent = if is_done { Sent::Whole } else { Sent::Part };
-        servers.judge(slot, Ended::alone(outcome, self.upload.waiting_for(), sent), times);
+        let ended = Ended::alone(outcome, self.upload.waiting_for(), sent);
+        let of = (&mut self.exchange.record, self.service);
+        connecting::note_head(of, (servers, slot, server), status, ended);
         // The request will not be sent again. If the server has answered early, some of it is still
         // buffered.
         self.upload.pump.keep_no_more();

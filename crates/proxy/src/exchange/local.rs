@@ -12,6 +12,7 @@ use wire::http1::{RequestBody, RequestHead};
 use super::Exchange;
 use crate::account;
 use crate::answer::{Answer, Occasion};
+use crate::authentication::Identity;
 use crate::client::{After, Client};
 use crate::head::{self, OwnFields, Scheme};
 use crate::plane::Plane;
@@ -85,7 +86,7 @@ impl Exchange<'_> {
 
     /// Sends an answer instead of forwarding.
     pub(super) async fn answer(&mut self, answer: Answer) -> After {
-        let Exchange { worker, plane, client, route, rates, scratch, record, .. } = self;
+        let Exchange { worker, plane, client, identity, route, rates, scratch, record, .. } = self;
         record.answered(&answer);
         if answer.status == 0 {
             return After::Close;
@@ -125,7 +126,7 @@ impl Exchange<'_> {
             close: !keep,
             grpc,
             page,
-            own: own_fields(client, *route, &scratch.request, rates),
+            own: own_fields(client, *route, &scratch.request, (rates, identity.as_ref())),
         };
         scratch.down.clear();
         answer.write(&occasion, &mut scratch.down);
@@ -148,10 +149,11 @@ pub(super) fn own_fields<'a>(
     client: &Client,
     route: Option<&'a Route>,
     request: &'a RequestHead,
-    rates: &'a [(&'a RateLimit, Left)],
+    (rates, identity): (&'a [(&'a RateLimit, Left)], Option<&'a Identity>),
 ) -> OwnFields<'a> {
     let cors = route.and_then(Route::cors).map(|rules| cors::verdict(rules, request));
-    OwnFields { hsts: client.hsts(), cors, rates }
+    let passed = identity.map_or(&[][..], |known| &known.response_fields);
+    OwnFields { hsts: client.hsts(), cors, rates, passed }
 }
 
 /// Returns the error pages for a request, in the order in which they are tried.

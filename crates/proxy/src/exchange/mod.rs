@@ -12,8 +12,11 @@
 mod ahead;
 mod attempt;
 mod authenticate;
+mod connecting;
 mod filters;
 mod forward;
+mod forward_auth;
+mod inquiry;
 mod local;
 mod pace;
 mod respond;

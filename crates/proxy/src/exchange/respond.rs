@@ -51,7 +51,7 @@ impl Forwarding<'_, '_> {
 
     /// Writes the head that the client receives, and sets up the body's download.
     fn begin_response(&mut self, slot: Slot, server: Box<ServerConnection>) -> Response {
-        let Exchange { worker, plane, client, rates, scratch, .. } = &mut *self.exchange;
+        let Exchange { worker, plane, client, identity, rates, scratch, .. } = &mut *self.exchange;
         let body = scratch.response.body(scratch.request.is_head());
         let nothing_follows = server.buffer.is_empty() && server.stream.is_ended();
         let filtered = filter::response(&self.forward.filters, scratch, nothing_follows, || {
@@ -94,7 +94,12 @@ impl Forwarding<'_, '_> {
         let additions = Additions {
             set_cookie: cookie.as_deref(),
             compression: filtered.compression,
-            own: local::own_fields(client, Some(self.route), &scratch.request, rates),
+            own: local::own_fields(
+                client,
+                Some(self.route),
+                &scratch.request,
+                (rates, identity.as_ref()),
+            ),
         };
         head::write_response(&scratch.response, form, changes, additions, download.pending());
         Response { slot, server, download, body, form }

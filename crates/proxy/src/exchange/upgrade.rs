@@ -45,10 +45,15 @@ impl Forwarding<'_, '_> {
                 )
                 .await;
         }
-        let Exchange { client, rates, scratch, record, .. } = &mut *self.exchange;
+        let Exchange { client, identity, rates, scratch, record, .. } = &mut *self.exchange;
         scratch.up = self.upload.pump.take_pending();
         scratch.down.clear();
-        let own = local::own_fields(client, Some(self.route), &scratch.request, rates);
+        let own = local::own_fields(
+            client,
+            Some(self.route),
+            &scratch.request,
+            (rates, identity.as_ref()),
+        );
         head::write_informational(&scratch.response, &own, &mut scratch.down);
         if let Err(cause) = client.send(&scratch.down).await {
             record.end(cause);

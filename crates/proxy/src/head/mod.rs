@@ -2,6 +2,7 @@
 //! changes, and adds the forwarding fields.
 
 mod compression;
+mod inquiry;
 mod origin;
 mod own;
 
@@ -17,6 +18,7 @@ use wire::http1::{
 
 use crate::authentication::Identity;
 
+pub(crate) use inquiry::{Inquiry, write_inquiry};
 pub(crate) use origin::{Origin, Scheme};
 pub(crate) use own::OwnFields;
 
@@ -378,7 +380,7 @@ pub(crate) fn write_response(
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends an informational response, or a 101 with its Upgrade field.
+/// Appends an informational response, or a 101 with its Upgrade field and Weir's own fields.
 pub(crate) fn write_informational(head: &ResponseHead, own: &OwnFields<'_>, out: &mut Vec<u8>) {
     encode::put_status_line(out, Version::Http11, head.status(), head.reason());
     for field in head.fields() {

@@ -19,12 +19,19 @@ pub(crate) struct OwnFields<'a> {
     pub(crate) cors: Option<cors::Verdict<'a>>,
     /// What is left of the rates that responses announce.
     pub(crate) rates: &'a [(&'a RateLimit, Left)],
+    /// Fields of an authentication server that has let the request pass.
+    pub(crate) passed: &'a [(String, Vec<u8>)],
 }
 
 impl OwnFields<'_> {
     /// Returns whether a field of this name from elsewhere would contradict these.
     pub(crate) fn replace(&self, name: &[u8]) -> bool {
-        self.cors.is_some() && cors::is_reserved(name)
+        let is_passed = || {
+            // Each cookie has a field of its own.
+            let same = |(one, _): &(String, _)| name.eq_ignore_ascii_case(one.as_bytes());
+            self.passed.iter().any(same) && !name.eq_ignore_ascii_case(b"set-cookie")
+        };
+        self.cors.is_some() && cors::is_reserved(name) || !self.passed.is_empty() && is_passed()
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
@@ -37,6 +44,9 @@ impl OwnFields<'_> {
             cors.fields(|name, value| encode::put_field(out, name.as_bytes(), value));
         }
         self.write_rates(out);
+        for (name, value) in self.passed {
+            encode::put_field(out, name.as_bytes(), value);
+        }
     }
 
     /// Appends `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10). The quota of a

@@ -59,6 +59,11 @@ impl Pump {
         self.ended && self.run == 0
     }
 
+    /// Takes the bytes read, of a message that is not sent.
+    pub(crate) fn take_kept(&mut self) -> Vec<u8> {
+        self.kept.take().unwrap_or_default()
+    }
+
     /// Frees the kept bytes: the message will not be sent again.
     pub(crate) fn keep_no_more(&mut self) {
         self.kept = None;

@@ -305,6 +305,7 @@ What to do
             "detail",
             "host",
             "path",
+            "auth_ms",
             "queue_ms",
             "connect_ms",
             "first_byte_ms",

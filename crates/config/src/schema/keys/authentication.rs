@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use super::{FIELD_NAME, TEXT, form};
+use super::{FIELD_NAME, HOST, NAME, PATH, TEXT, TIMEOUT, form};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
 pub(crate) static AUTHENTICATION: TableSpec = TableSpec {
     heading: "[authentication.NAME]",
     path: "authentication.NAME",
-    doc: "A way for requests to prove who sends them. Routes require it by its name, with `authenticate`. Exactly one of `basic` and `jwt` is required. A request without proof is answered with 401 (`unauthenticated`). Fields that tell servers who sent a request (`user_header`, `claim_headers`) are removed from every request, trailers included, on every route, before anything looks at it.",
+    doc: "A way for requests to prove who sends them. Routes require it by its name, with `authenticate`. Exactly one of `basic`, `jwt` and `forward` is required. A request without proof is answered with 401 (`unauthenticated`), or with the response of the server that `forward` asks. Fields that tell servers who sent a request (`user_header`, `claim_headers`, `identity_headers`) are removed from every request, trailers included, on every route, before anything looks at it.",
     example: "[authentication.staff]\nrealm = \"Staff\"\nbasic = { users_file = \"staff.htpasswd\", user_header = \"X-User\" }\n\n[authentication.api]\njwt = { keys_file = \"jwks.json\", issuer = \"https://login.example.com\", audience = \"api\", claim_headers = { X-User = \"sub\" } }\n\n[[route]]\npath = \"/admin\"\nauthenticate = \"staff\"\nservice = \"listings\"\n",
     keys: &[
         key(
             "realm",
             TEXT,
             Absent::Then("NAME"),
-            "The name of what clients log in to. Browsers show it.",
+            "The name of what clients log in to. Browsers show it. It has no effect with `forward`.",
         ),
         key(
             "basic",
@@ -31,10 +31,16 @@ pub(crate) static AUTHENTICATION: TableSpec = TableSpec {
             "A signed token (JWT, RFC 7519) in the `Authorization` field, as `Bearer TOKEN`.",
         ),
         key(
+            "forward",
+            Kind::Table(&FORWARD),
+            Absent::Then("see above"),
+            "A server that is asked about each request: `auth_request` of nginx, ForwardAuth of Traefik, `forward_auth` of Caddy.",
+        ),
+        key(
             "forward_credentials",
             Kind::Boolean,
             Absent::Boolean(defaults::FORWARD_CREDENTIALS),
-            "Whether servers receive the `Authorization` field.",
+            "Whether servers receive the `Authorization` field. With `forward`, the authentication server receives it in any case.",
         ),
     ],
 };
@@ -56,6 +62,63 @@ static BASIC: TableSpec = TableSpec {
             Kind::Text(FIELD_NAME),
             Absent::Then("none"),
             "A field in which servers receive the user's name.",
+        ),
+    ],
+};
+
+static FORWARD: TableSpec = TableSpec {
+    heading: "forward of [authentication.NAME]",
+    path: "authentication.NAME.forward",
+    doc: "A server that decides about each request (oauth2-proxy, Authelia, Authentik, a service of your own). It receives a GET without the body, with the method, target, host, scheme and client of the request in `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For`, which clients cannot forge. A 2xx lets the request pass. Any other response below 500 (of at most 64 kB) is the client's answer: a redirect to a login page, a 401 or 403. Everything else denies the request with 503 (`authentication_unavailable`) or 504 (`authentication_timeout`).",
+    example: "[authentication.sso]\nforward = { service = \"oauth2-proxy\", path = \"/oauth2/auth\", user_header = \"X-Auth-Request-User\" }\n\n[[route]]\nauthenticate = \"sso\"\nservice = \"listings\"\n\n[[route]]\npath = \"/oauth2\"\nservice = \"oauth2-proxy\"\n\n[service.oauth2-proxy]\nserver = [{ address = \"10.0.3.1:4180\" }]\n",
+    keys: &[
+        key(
+            "service",
+            NAME,
+            Absent::Required,
+            "The [service.NAME] whose servers are asked. Its TLS, health checks, limits, timeouts and retries apply.",
+        ),
+        key(
+            "path",
+            Kind::Text(PATH),
+            Absent::Required,
+            "The path that is asked for, with its query if it has one.",
+        ),
+        key(
+            "host",
+            HOST,
+            Absent::Then("that of the request"),
+            "The `Host` that the server receives.",
+        ),
+        key(
+            "timeout",
+            TIMEOUT,
+            Absent::Duration(defaults::FORWARD_AUTH_TIMEOUT),
+            "How long the verdict may take in total, the wait for a free slot included. The timeouts of the service apply as well.",
+        ),
+        key(
+            "request_headers",
+            Kind::List(&Kind::Text(FIELD_NAME)),
+            Absent::Then("all"),
+            "The request fields that the server receives, such as `[\"Cookie\", \"Authorization\"]`. Fields about the body, conditional requests, ranges and upgrades are left out in any case, as are those in which a client could contradict the `X-Forwarded-…` above (`X-Forwarded-*`, `X-Original-*`, `Forwarded` and similar).",
+        ),
+        key(
+            "user_header",
+            Kind::Text(FIELD_NAME),
+            Absent::Then("none"),
+            "The field of a 2xx that has the user's name. Servers receive it; it is `user` in the access log and in `by` of `rate_limit`.",
+        ),
+        key(
+            "identity_headers",
+            Kind::List(&Kind::Text(FIELD_NAME)),
+            Absent::Then("none"),
+            "Further fields of a 2xx that servers receive, such as `[\"X-Auth-Request-Email\", \"Remote-Groups\"]`. One that the 2xx does not have is left out; a request whose 2xx has one that is not fit for a field (control characters, too long) is refused.",
+        ),
+        key(
+            "response_headers",
+            Kind::List(&Kind::Text(FIELD_NAME)),
+            Absent::Then("`Set-Cookie`"),
+            "Fields of a 2xx that the client receives with the response, such as a renewed session cookie. `Set-Cookie` is added to those of the server; other fields replace the server's.",
         ),
     ],
 };

@@ -1,0 +1,359 @@
+//! Asks an authentication server about a request. The question is a request of its own to a service,
+//! with the service's balancing, limits, retries and metrics; the client's body stays where it is.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use decide::Slot;
+use decide::retry::leaves_work;
+use decide::reuse::Promise;
+use health::blame::{Ended, Outcome, Sent, WaitingFor};
+use model::{Cause, ForwardRules, HttpVersion, Service};
+use rustls::ClientConfig;
+use transport::http2::StreamError;
+use wire::http1::{
+    ChunkLimits, ChunkedDecoder, FIELDS_MAX, HeadLimits, INFORMATIONAL_MAX, Known, Parsed,
+    RequestHead, ResponseBody, ResponseHead, parse_request,
+};
+
+use super::Exchange;
+use super::connecting::{self, Connecting};
+use super::response_head::{NoHead, poll_read};
+use crate::abandon::abandon;
+use crate::account::{self, Record};
+use crate::balance;
+use crate::budget::Charge;
+use crate::buffer::Buffer;
+use crate::client::{Client, client_gone};
+use crate::failure::{self, Reason, Sender};
+use crate::head::{Inquiry, write_inquiry};
+use crate::pump::{Framing, Patience, Pump, PumpError, Source};
+use crate::roster::Phase;
+use crate::server_connection::{Introduced, Reach, ServerConnection, Want};
+use crate::servers::{Attempt, Chosen, Failure, NoServer, Place, Resend, Servers};
+use crate::watchdog::{Direction, Limits};
+
+/// The longest body of a response that is read: a login page, or an error in words.
+pub(super) const BODY_MAX_BYTES: usize = 64 * 1024;
+/// Of the question, which has what the client sent and its target once more.
+const HEAD_LIMITS: HeadLimits =
+    HeadLimits { head_max_bytes: 1024 * 1024, target_max_bytes: 64 * 1024, fields_max: FIELDS_MAX };
+
+/// A complete response of an authentication server.
+pub(super) struct Reply {
+    pub(super) head: ResponseHead,
+    pub(super) body: Vec<u8>,
+}
+
+/// A question on its way.
+struct Question<'x, 'a> {
+    exchange: &'x mut Exchange<'a>,
+    rules: &'a ForwardRules,
+    service: &'a Service,
+    tls: Option<&'a Arc<ClientConfig>>,
+    limits: Limits,
+    /// Its own: the request's has no attempt yet.
+    record: Record,
+    /// The head as sent in the last attempt.
+    request: RequestHead,
+    response: ResponseHead,
+    upload: Pump,
+    write_failed: Option<StreamError>,
+}
+
+impl<'a> Exchange<'a> {
+    /// Asks the service of `rules` about the request, and returns the whole response. Fails with what
+    /// kept it from coming.
+    pub(super) async fn ask(&mut self, rules: &'a ForwardRules) -> Result<Reply, NoServer> {
+        let plane = self.plane;
+        let id = rules.service;
+        self.client.entry.note(|flight| flight.service = Some(id));
+        let mut question = Question::new(self, rules);
+        let replied = question.run().await;
+        let Question { mut record, .. } = question;
+        record.end(replied.as_ref().err().map_or(Cause::Completed, |none| none.reason.cause));
+        account::count_inquiry(self.worker, plane, &record);
+        self.record.authenticated(os::clock::now() - record.started);
+        self.client.entry.note(|flight| {
+            (flight.service, flight.server, flight.attempts) = (None, None, 0);
+        });
+        replied
+    }
+}
+
+impl<'x, 'a> Question<'x, 'a> {
+    fn new(exchange: &'x mut Exchange<'a>, rules: &'a ForwardRules) -> Question<'x, 'a> {
+        let plane = exchange.plane;
+        let service = plane.published.snapshot.service(rules.service);
+        let mut record = Record::new(os::clock::now(), exchange.record.id);
+        record.service = Some(rules.service);
+        let total = service.timeouts.total.map_or(rules.timeout, |max| max.min(rules.timeout));
+        let to_end = record.started + total;
+        record.to_end = Some((to_end, Cause::TotalTimeout));
+        let limits = Limits::default();
+        limits.set(Direction::Whole, to_end, Cause::TotalTimeout);
+        Question {
+            exchange,
+            rules,
+            service,
+            tls: plane.tls.services[rules.service.0 as usize].as_ref(),
+            limits,
+            record,
+            request: RequestHead::default(),
+            response: ResponseHead::default(),
+            upload: upload(service),
+            write_failed: None,
+        }
+    }
+
+    async fn run(&mut self) -> Result<Reply, NoServer> {
+        let Exchange { worker, plane, address, ref scratch, .. } = *self.exchange;
+        let key = balance::key(self.service, &scratch.request, None, address.ip());
+        let mut servers = Servers::new(worker, plane, self.rules.service, key, None);
+        let now = self.record.started;
+        let (slot, mut server) = servers.reach(self, now).await?;
+        let status = self.response.status();
+        let ended = Ended::alone(Outcome::Answered(status), WaitingFor::Server, self.sent());
+        let of = (&mut self.record, self.service);
+        connecting::note_head(of, (&mut servers, &slot, &server), status, ended);
+        drop(servers);
+        match self.read_body(&mut server).await {
+            Ok(body) => {
+                if self.upload.is_done() && self.response.keep_alive() {
+                    self.keep_connection(&slot, server);
+                }
+                Ok(Reply { head: std::mem::take(&mut self.response), body })
+            }
+            Err(reason) => {
+                if leaves_work(reason.cause) {
+                    abandon(self.service, slot, server);
+                }
+                Err(reason.into())
+            }
+        }
+    }
+
+    /// Puts the head at the front of the upload, and parses it as the server will.
+    fn write_head(&mut self, to: &Chosen<'_>) -> Result<(), Failure> {
+        let Exchange { worker, client, scratch, record, .. } = &*self.exchange;
+        let inquiry = Inquiry {
+            rules: self.rules,
+            server: to.slot.endpoint().row.address,
+            request_id: account::request_id(client, &scratch.request, &record.id),
+            loop_mark: worker.shared.identity.line(),
+        };
+        self.upload = upload(self.service);
+        self.write_failed = None;
+        let out = self.upload.pending();
+        write_inquiry(&scratch.request, &client.origin, &inquiry, out);
+        match parse_request(out, &HEAD_LIMITS, &mut self.request) {
+            Ok(Parsed::Complete { consumed }) if consumed == out.len() => Ok(()),
+            _ => Err(Failure::new(Cause::HttpRequestError, Sent::Nothing)),
+        }
+    }
+
+    async fn connect(&mut self, to: &Chosen<'_>) -> Result<Box<ServerConnection>, Failure> {
+        let Exchange { worker, client, address, .. } = &mut *self.exchange;
+        let want = Want { request: &self.request, repeatable: true, private: to.tries.private };
+        let connecting = Connecting {
+            worker,
+            client,
+            address: *address,
+            service: self.service,
+            tls: self.tls,
+            want,
+            limits: &self.limits,
+            record: &mut self.record,
+        };
+        connecting.run(to).await
+    }
+
+    /// Waits for the final response head.
+    async fn await_final_head(
+        &mut self,
+        to: &Chosen<'_>,
+        server: &mut ServerConnection,
+    ) -> Result<(), Reason> {
+        for informational in 0..=INFORMATIONAL_MAX {
+            self.await_head(to, server, informational == 0).await?;
+            if !self.response.is_informational() {
+                break;
+            }
+        }
+        // Also a 101, which no one has asked for.
+        if self.response.status() < 200 {
+            return Err(Cause::HttpProtocolError.into());
+        }
+        Ok(())
+    }
+
+    /// Sends the question while waiting for a response head.
+    async fn await_head(
+        &mut self,
+        to: &Chosen<'_>,
+        server: &mut ServerConnection,
+        is_first: bool,
+    ) -> Result<(), Reason> {
+        let Question { exchange, upload, limits, service, response, write_failed, .. } = self;
+        let Exchange { worker, client, .. } = &mut **exchange;
+        let learner = &to.slot.endpoint().slots.learner;
+        let Client { stream, buffer, watchdog, .. } = &mut **client;
+        let looks_again = watchdog.will_look_again();
+        // The question has no body, so nothing of the client's is read for it.
+        let mut nothing = Buffer::new(Rc::clone(&worker.buffers));
+        limits.set(
+            Direction::Down,
+            os::clock::now() + service.timeouts.response,
+            Cause::HttpResponseTimeout,
+        );
+        let waiting = poll_fn(|cx| {
+            if write_failed.is_none() && !upload.is_done() {
+                match upload.poll(cx, stream, &mut nothing, &server.stream, limits) {
+                    // The server may have answered before.
+                    Poll::Ready(Err(PumpError::Write(error))) => *write_failed = Some(error),
+                    Poll::Ready(Err(_)) => {
+                        return Poll::Ready(Err(Cause::ProxyInternalError.into()));
+                    }
+                    Poll::Ready(Ok(())) | Poll::Pending => {}
+                }
+            }
+            match poll_read(cx, server, response) {
+                Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
+                Poll::Ready(Err(NoHead::Refused(reason))) => return Poll::Ready(Err(reason)),
+                Poll::Ready(Err(NoHead::Gone(error))) => {
+                    let early_end = Cause::ConnectionTerminated;
+                    let sender = Sender::Server { early_end, write_failed: *write_failed };
+                    let reason = failure::reason(&error, sender);
+                    let is_stale = is_first
+                        && server.buffer.is_empty()
+                        && reason.cause != Cause::ConnectionLost
+                        && learner.could_be_stale(&server.busy, os::clock::now());
+                    let stale = Cause::ServerClosedIdleConnection.into();
+                    return Poll::Ready(Err(if is_stale { stale } else { reason }));
+                }
+                Poll::Pending => {}
+            }
+            if to.is_to_leave() {
+                return Poll::Ready(Err(Cause::ServerMarkedDown.into()));
+            }
+            client_gone(stream, buffer, looks_again, cx).map(|gone| Err(gone.into()))
+        });
+        let headed = watchdog.guard(limits, waiting).await;
+        limits.clear(Direction::Up);
+        limits.clear(Direction::Down);
+        headed
+    }
+
+    /// Reads the whole body of the response.
+    async fn read_body(&mut self, server: &mut ServerConnection) -> Result<Vec<u8>, Reason> {
+        let body = self.response.body(false);
+        let source = match body {
+            ResponseBody::None => return Ok(Vec::new()),
+            _ if server.stream.is_exchange() => Source::UntilClose,
+            ResponseBody::Length(length) => Source::Length(length),
+            ResponseBody::Chunked => {
+                Source::Chunked(Box::new(ChunkedDecoder::new(ChunkLimits::default())))
+            }
+            ResponseBody::UntilClose => Source::UntilClose,
+        };
+        let Question { exchange, limits, service, write_failed, .. } = self;
+        let Client { stream, buffer, watchdog, .. } = &mut *exchange.client;
+        let patience = Patience {
+            direction: Direction::Down,
+            read: (service.timeouts.idle, Cause::ConnectionReadTimeout),
+            write: (service.timeouts.idle, Cause::ConnectionWriteTimeout),
+        };
+        let mut download = Pump::new(source, Framing::Raw, patience, Vec::new());
+        download.limit_bytes(BODY_MAX_BYTES as u64);
+        let mut charge = Charge::new(&Arc::default(), BODY_MAX_BYTES as u64);
+        let sender = Sender::Server {
+            early_end: Cause::HttpResponseIncomplete,
+            write_failed: *write_failed,
+        };
+        let reading = poll_fn(|cx| {
+            let from = (&server.stream, &mut server.buffer);
+            let read = download.poll_read_ahead(cx, from, limits, BODY_MAX_BYTES, &mut charge);
+            match read {
+                Poll::Ready(read) => Poll::Ready(read.map_err(|error| match error {
+                    PumpError::TooLarge => Reason {
+                        cause: Cause::HttpResponseIncomplete,
+                        detail: "response_too_large",
+                    },
+                    error => failure::reason(&error, sender),
+                })),
+                Poll::Pending => {
+                    client_gone(stream, buffer, false, cx).map(|gone| Err(gone.into()))
+                }
+            }
+        });
+        watchdog.guard(limits, reading).await?;
+        Ok(download.take_kept())
+    }
+
+    fn sent(&self) -> Sent {
+        match (self.upload.has_sent(), self.upload.is_done()) {
+            (false, _) => Sent::Nothing,
+            (true, false) => Sent::Part,
+            (true, true) => Sent::Whole,
+        }
+    }
+
+    /// Returns the server's connection to the pool.
+    fn keep_connection(&self, slot: &Slot, server: Box<ServerConnection>) {
+        if self.response.body(false) == ResponseBody::UntilClose {
+            return;
+        }
+        let Exchange { worker, client, address, .. } = &*self.exchange;
+        let introduced = Introduced { address: *address, stream: &client.stream };
+        let reach = Reach { service: self.service, tls: self.tls, client: introduced };
+        let promise = self.response.known(Known::KeepAlive);
+        let promise = promise.map_or(Promise::NONE, Promise::parse);
+        let (idle_max, now) = (worker.idle_server_connections_max(), os::clock::now());
+        worker.pool.give(&reach, slot.endpoint(), server, promise, idle_max, now);
+    }
+}
+
+impl Attempt for Question<'_, '_> {
+    fn place(&mut self) -> Place<'_> {
+        let Client { stream, buffer, watchdog, entry, .. } = &mut *self.exchange.client;
+        let record = &mut self.record;
+        Place { stream, buffer, watchdog, entry, record, half_close: false }
+    }
+
+    async fn attempt(&mut self, to: &Chosen<'_>) -> Result<Box<ServerConnection>, Failure> {
+        self.write_head(to)?;
+        let mut server = self.connect(to).await?;
+        self.record.reused = server.reused;
+        self.exchange.client.entry.set(Phase::AwaitingHead);
+        let headed = self.await_final_head(to, &mut server).await;
+        self.exchange.client.entry.set(Phase::Busy);
+        let Err(reason) = headed else { return Ok(server) };
+        let failure = connecting::failed(reason, &server, &self.request, self.sent());
+        if reason.cause == Cause::ServerClosedIdleConnection {
+            to.slot.endpoint().slots.learner.failed(&server.busy, os::clock::now());
+        }
+        let is_at_work = failure.may_have_been_seen() && leaves_work(reason.cause);
+        Err(Failure { server: is_at_work.then_some(server), ..failure })
+    }
+
+    fn resend(&self) -> Resend {
+        // A GET without a body.
+        Resend { idempotent: true, kept: true }
+    }
+}
+
+/// Returns the upload of a request without a body.
+fn upload(service: &Service) -> Pump {
+    let framing = match service.http {
+        HttpVersion::Http2 => Framing::Stream,
+        HttpVersion::Http11 => Framing::Raw,
+    };
+    let patience = Patience {
+        direction: Direction::Up,
+        read: (service.timeouts.idle, Cause::ConnectionReadTimeout),
+        write: (service.timeouts.idle, Cause::ConnectionWriteTimeout),
+    };
+    Pump::new(Source::Length(0), framing, patience, Vec::new())
+}

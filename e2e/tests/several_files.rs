@@ -88,6 +88,15 @@ fn included_files_that_come_change_and_go_are_noticed() {
     becomes("two, longer");
     fs::remove_file(conf.join("a.toml")).unwrap();
     becomes("main");
+    // A file that is named itself is waited for: without it, the configuration would be another.
+    let by_name = top.replace("conf.d/*", "named");
+    let named = scene.file("named.toml", answer("/a", "three"));
+    scene.file("weir.toml", scene.config(&by_name, &answer("/", "main")));
+    becomes("three");
+    fs::remove_file(&named).unwrap();
+    scene.file("weir.toml", scene.config(&by_name, &answer("/", "other")));
+    scene.file("named.toml", answer("/a", "four"));
+    becomes("four");
     let receipts = weir.api("/api/v1/reloads");
     let results: Vec<_> = receipts["reloads"].as_array().unwrap().iter().collect();
     assert!(results.iter().all(|one| one["trigger"] == "file"), "{receipts:#}");

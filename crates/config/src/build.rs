@@ -43,8 +43,8 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         let pages = error_pages(std::mem::take(&mut raw.error_pages), pages)?;
         routes.extend(by_host(raw, (content, pages), &listeners, names)?);
     }
-    routes.sort_by(|one, other| one.matches.precedence(&other.matches));
     tell_apart(&mut routes);
+    routes.sort_by(|one, other| one.matches.precedence(&other.matches));
     let authentications: Option<Vec<_>> = files.authentications.into_iter().collect();
     let files = files.services.into_iter().zip(files.affinity_keys).zip(files.service_pages);
     let services =
@@ -284,7 +284,8 @@ fn response_filters(compress: Option<Compression>) -> Vec<ResponseFilter> {
     compress.map(ResponseFilter::Compress).into_iter().collect()
 }
 
-/// Numbers routes whose derived names differ only in secrets: limits and metrics go by name.
+/// Numbers routes whose derived names differ only in secrets, in order of the files: metrics and what an
+/// operator has switched go by name, and must not move to another route when a secret changes.
 fn tell_apart(routes: &mut [Route]) {
     let mut counts: HashMap<Arc<str>, u32> = HashMap::new();
     for route in routes {

@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
+use std::path::Path;
 
 use model::Text;
 
@@ -108,10 +109,10 @@ impl Diagnostic {
     fn without_secrets(self) -> Diagnostic {
         let others = self.others.into_iter().map(|label| Label { text: String::new(), ..label });
         Diagnostic {
-            title: "a text with the contents of a file is not valid here".to_owned(),
+            title: "a mistake with the contents of a file in a text".to_owned(),
             primary: Label { text: "not shown: it may be a secret".to_owned(), ..self.primary },
             others: others.collect(),
-            help: vec!["look for line breaks and control characters in the file".to_owned()],
+            help: vec!["write a harmless text instead of ${file:…} to see what is wrong; if nothing is, look for line breaks and control characters in the file".to_owned()],
             ..self
         }
     }
@@ -256,6 +257,15 @@ impl Problems {
         found.sort_by_key(|d| d.primary.span.start);
         found
     }
+}
+
+/// Returns a path for messages. Paths may contain anything, such as line breaks.
+pub(crate) fn shown_path(path: &Path) -> String {
+    let path = path.display().to_string();
+    let escaped = path
+        .chars()
+        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() });
+    escaped.collect()
 }
 
 /// Quotes text from the file for a message: escaped and bounded.

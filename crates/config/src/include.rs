@@ -1,9 +1,9 @@
 //! The files that a configuration includes: which ones a pattern means, and their texts.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use crate::diagnostic::{At, Diagnostic, Problems, Span, Wrong, quote};
+use crate::diagnostic::{At, Diagnostic, Problems, Span, Wrong, quote, shown_path};
 use crate::sources::Sources;
 use crate::{Surroundings, Unreadable};
 
@@ -51,8 +51,6 @@ pub(crate) struct Pattern {
 
 impl Pattern {
     pub(crate) fn parse(text: &str) -> Result<Pattern, Wrong> {
-        // So that the same file has the same path.
-        let text = text.trim_start_matches("./");
         let (folder, name) = match text.rsplit_once('/') {
             Some(("", name)) => ("/", name),
             Some((folder, name)) => (folder, name),
@@ -72,7 +70,9 @@ impl Pattern {
             return Err(Wrong::new("a `*` in the name of a folder")
                 .help(format!("`*` may stand in the last part of the path only, {example}")));
         }
-        Ok(Pattern { folder: folder.into(), name: name.to_owned() })
+        // So that the same file has the same path.
+        let folder = Path::new(folder).components().filter(|part| *part != Component::CurDir);
+        Ok(Pattern { folder: folder.collect(), name: name.to_owned() })
     }
 
     fn is_one_file(&self) -> bool {
@@ -84,10 +84,11 @@ impl Pattern {
 /// `name`. It does not mean hidden files or backups unless the pattern says so itself.
 pub fn matches(pattern: &str, name: &OsStr) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_encoded_bytes());
-    let is_unasked = |mark: u8| name.first() == Some(&mark) && pattern.first() != Some(&mark);
+    // Only a pattern that begins with the same mark means such a file.
+    let is_hidden_by = |mark: u8| name.first() == Some(&mark) && pattern.first() != Some(&mark);
     let is_backup =
         |ending: &&str| name.ends_with(ending.as_bytes()) && !pattern.ends_with(ending.as_bytes());
-    if is_unasked(b'.') || is_unasked(b'#') || BACKUP_ENDINGS.iter().any(is_backup) {
+    if is_hidden_by(b'.') || is_hidden_by(b'#') || BACKUP_ENDINGS.iter().any(is_backup) {
         return false;
     }
     let mut parts = pattern.split(|byte| *byte == b'*');
@@ -117,10 +118,10 @@ pub(crate) fn read(
 ) -> bool {
     let mut paths: Vec<PathBuf> = Vec::new();
     let mut complete = true;
-    if let Some(beyond) = patterns.get(PATTERNS_MAX) {
+    if let Some(first_refused) = patterns.get(PATTERNS_MAX) {
         let title = format!("more than {PATTERNS_MAX} entries of `include`");
         let help = "use a pattern such as \"conf.d/*.toml\"";
-        let diagnostic = Diagnostic::error(title, beyond.span.clone(), "these are too many");
+        let diagnostic = Diagnostic::error(title, first_refused.span.clone(), "these are too many");
         problems.report(diagnostic.help(help));
         return false;
     }
@@ -155,7 +156,7 @@ pub(crate) fn read(
             complete &= add(&path, span, sources, surroundings, problems);
             if sources.len_bytes() > TEXTS_MAX_BYTES {
                 let title = format!("the configuration has more than {} MB", TEXTS_MAX_BYTES >> 20);
-                let label = format!("with {}", shown(&path));
+                let label = format!("with {}", shown_path(&path));
                 problems.report(Diagnostic::error(title, span.clone(), label));
                 return false;
             }
@@ -176,16 +177,11 @@ fn names(pattern: &Pattern, surroundings: &dyn Surroundings) -> Result<Vec<OsStr
 }
 
 fn shown_folder(folder: &Path) -> String {
-    if folder.as_os_str().is_empty() { "of the configuration".to_owned() } else { shown(folder) }
-}
-
-/// Returns a path for messages. Names in a folder may contain anything, such as line breaks.
-fn shown(path: &Path) -> String {
-    let path = path.display().to_string();
-    let escaped = path
-        .chars()
-        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() });
-    escaped.collect()
+    if folder.as_os_str().is_empty() {
+        "of the configuration".to_owned()
+    } else {
+        shown_path(folder)
+    }
 }
 
 /// Adds one file; reports if it cannot be read.
@@ -196,7 +192,7 @@ fn add(
     surroundings: &dyn Surroundings,
     problems: &Problems,
 ) -> bool {
-    let title = || format!("cannot read {}", shown(path));
+    let title = || format!("cannot read {}", shown_path(path));
     let included = match surroundings.text(path) {
         Ok(included) => included,
         Err(error) => {
@@ -209,7 +205,7 @@ fn add(
             Diagnostic::error(
                 "the configuration file includes itself",
                 span.clone(),
-                format!("{} is this file", shown(path)),
+                format!("{} is this file", shown_path(path)),
             )
             .help("put the included files into a folder of their own, such as conf.d"),
         );
@@ -226,7 +222,7 @@ fn add(
         }
     };
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    sources.add(shown(&included.material.path), text.into(), folder);
+    sources.add(shown_path(&included.material.path), text.into(), folder);
     true
 }
 
@@ -253,6 +249,22 @@ pub(crate) fn main_only(key: &str, span: Span) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_relative_unless_it_begins_with_a_slash() {
+        for (text, folder) in [
+            ("a.toml", ""),
+            ("./a.toml", ""),
+            (".//etc/x.toml", "etc"),
+            ("./a/./b//x.toml", "a/b"),
+            ("../x.toml", ".."),
+            ("/x.toml", "/"),
+            ("//etc/x.toml", "/etc"),
+        ] {
+            let pattern = Pattern::parse(text).unwrap();
+            assert_eq!(pattern.folder.to_str(), Some(folder), "{text}");
+        }
+    }
 
     #[test]
     fn a_star_stands_for_any_text_but_not_for_hidden_files_and_backups() {

@@ -249,10 +249,8 @@ fn snapshot(
         syntax
     });
     let syntaxes: Vec<_> = std::iter::once(main).chain(included).collect();
-    // What seems missing may be in a file, on a line or in a value that could not be read.
-    let broken = !all_read
-        || !substitution.complete
-        || syntaxes.iter().any(|syntax| !syntax.mistakes.is_empty());
+    // What seems missing may be in a file or on a line that could not be read.
+    let broken = !all_read || syntaxes.iter().any(|syntax| !syntax.mistakes.is_empty());
     problems.broken.set(broken);
 
     let trees: Vec<_> = syntaxes
@@ -272,6 +270,11 @@ fn snapshot(
             .into_iter()
             .flat_map(|syntax| syntax.mistakes)
             .for_each(|mistake| problems.report_as_is(mistake));
+        return None;
+    }
+    if !substitution.complete {
+        // A warning may be about what another value would make right.
+        problems.keep_errors(|_| true);
         return None;
     }
     if problems.any_error() {

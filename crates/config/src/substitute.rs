@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::diagnostic::{At, Diagnostic, Problems, Span, quote};
+use crate::diagnostic::{At, Diagnostic, Problems, Span, quote, shown_path};
 use crate::schema::names::Renamed;
 use crate::schema::spec::{Kind, TableSpec};
 use crate::sources::Sources;
@@ -77,6 +77,10 @@ impl<'a> Substitution<'a> {
         sources: &Sources,
     ) {
         let span = value.span();
+        let kind = match kind {
+            Kind::OneOrMore(of) if !matches!(value.get_ref(), DeValue::Array(_)) => of,
+            kind => kind,
+        };
         match (value.get_mut(), kind) {
             (DeValue::String(text), _) if text.contains("${") => {
                 if let Some(new) = self.in_text(key, text, &span, kind, sources) {
@@ -229,11 +233,13 @@ impl<'a> Substitution<'a> {
             );
             return None;
         }
-        let unusable = |label: &str| refuse(format!("cannot use {path}"), label.to_owned(), None);
+        let unusable = |label: &str| {
+            refuse(format!("cannot use {}", shown_path(path.as_ref())), label.to_owned(), None)
+        };
         let found = match self.surroundings.file(&sources.path(path.as_ref(), &place)) {
             Ok(found) => found,
             Err(Unreadable { why, help, .. }) => {
-                return refuse(format!("cannot read {path}"), why, help);
+                return refuse(format!("cannot read {}", shown_path(path.as_ref())), why, help);
             }
         };
         if found.material.bytes.len() > FILE_MAX_BYTES {
@@ -245,7 +251,7 @@ impl<'a> Substitution<'a> {
         let text =
             text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text));
         if text.is_empty() {
-            return unusable("empty");
+            return unusable("empty, or only a line break");
         }
         if found.only_root {
             self.only_root.push(At { value: path.into(), span: place });

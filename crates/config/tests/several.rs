@@ -4,9 +4,12 @@
 
 mod files;
 
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
 use std::time::Duration;
 
-use config::Checked;
+use config::{Checked, Surroundings as _};
 use model::{Action, Respond, Snapshot};
 
 fn snapshot(text: &str) -> Snapshot {
@@ -78,6 +81,37 @@ fn a_default_applies_to_tables_that_do_not_have_the_key() {
     assert!(is_compressed("*/") && is_compressed("*/listings"));
     assert!(route("*/").maintenance.is_some() && route("*/listings").maintenance.is_none());
     assert!(matches!(route("*/old").action, Action::Redirect(_)));
+}
+
+#[test]
+fn tls_by_default_is_not_for_listeners_that_pass_it_through() {
+    let snapshot = snapshot(
+        r#"
+        [defaults.listener]
+        tls = { certificates = [{ chain = "a.pem", key = "a.key" }] }
+        [[listener]]
+        address = "0.0.0.0:443"
+        [[listener]]
+        address = "0.0.0.0:444"
+        protocol = "tcp"
+        server_names = { "a.example.com" = "own" }
+        [[route]]
+        service = "own"
+        [service.own]
+        server = [{ address = "10.0.0.1:443" }]
+        "#,
+    );
+    let has_tls: Vec<_> = snapshot.listeners.iter().map(|one| one.tls.is_some()).collect();
+    assert_eq!(has_tls, [true, false]);
+}
+
+#[test]
+fn what_has_no_default_is_reported_once() {
+    let text = "[defaults.listener]\naddress = \"x\"\n[[listener]]\naddress = \"0.0.0.0:80\"\n\
+        [[route]]\ndeny = 403\n";
+    let report = config::check(text, "test.toml", files::made()).unwrap_err();
+    let titles: Vec<_> = report.found.iter().map(|found| &*found.title).collect();
+    assert_eq!(titles, ["\"address\" has no default"]);
 }
 
 /// Of `token`.
@@ -177,7 +211,63 @@ fn routes_that_differ_in_secrets_have_different_names() {
         format!("[[route]]\nheader = {{ X-Key = \"${{file:{secret}}}\" }}\ndeny = 403\n")
     };
     let listener = "[[listener]]\naddress = \"0.0.0.0:80\"\n";
-    let snapshot = snapshot(&format!("{listener}{}{}", route("token"), route("other")));
-    let names: Vec<_> = snapshot.routes.iter().map(|route| &*route.name).collect();
-    assert_eq!(names, ["*/ x-key:(secret)", "*/ x-key:(secret) #2"]);
+    let names_of = |first: &str, second: &str| {
+        let snapshot = snapshot(&format!("{listener}{}{}", route(first), route(second)));
+        let name_of = |route: &model::Route| {
+            (route.matches.fields[0].value.to_string(), route.name.to_string())
+        };
+        snapshot.routes.iter().map(name_of).collect::<HashMap<_, _>>()
+    };
+    let value = |file: &str| {
+        let found = files::made().file(Path::new(file)).unwrap();
+        String::from_utf8(found.material.bytes.to_vec()).unwrap().trim_end().to_owned()
+    };
+    // In order of the file, whatever the secrets are.
+    for (first, second) in [("token", "other"), ("other", "token")] {
+        let names = names_of(first, second);
+        assert_eq!(names[&value(first)], "*/ x-key:(secret)");
+        assert_eq!(names[&value(second)], "*/ x-key:(secret) #2");
+    }
+}
+
+/// An unknown value in place of each text in turn, in a file without mistakes: as another value it may be
+/// valid, so nothing else is wrong.
+#[test]
+fn an_unknown_value_makes_nothing_else_wrong() {
+    let full = include_str!("cases/full.toml");
+    let found = |text: &str| {
+        let found = config::check_text(text, "test.toml", files::made());
+        let (Ok(report) | Err(report)) = found;
+        report.found.into_iter().map(|one| one.title).collect::<Vec<_>>()
+    };
+    let before = found(full);
+    let mut unsubstituted = Vec::new();
+    for place in values_in(full) {
+        let text = format!("{}${{UNSET}}{}", &full[..place.start], &full[place.end..]);
+        let what = format!("line {}, {}", full[..place.start].lines().count(), &full[place]);
+        let after = found(&text);
+        let new: Vec<_> = after.iter().filter(|title| !before.contains(title)).collect();
+        assert!(new.is_empty(), "{what}: {new:?}");
+        let named = config::check(&text, "test.toml", files::made());
+        let (Ok(Checked { report, .. }) | Err(report)) = named;
+        if !report.found.iter().any(|one| one.title.contains("UNSET")) {
+            unsubstituted.push(what);
+        }
+    }
+    assert!(unsubstituted.is_empty(), "{unsubstituted:#?}");
+}
+
+/// Returns where the texts of values are, of a file that has them on one line each and without escapes.
+fn values_in(toml: &str) -> Vec<Range<usize>> {
+    let mut places = Vec::new();
+    let mut start = 0;
+    for line in toml.split_inclusive('\n') {
+        let quotes: Vec<_> = line.match_indices('"').map(|(at, _)| start + at).collect();
+        if !line.starts_with('#') {
+            let between = quotes.chunks_exact(2).map(|pair| pair[0] + 1..pair[1]);
+            places.extend(between.filter(|place| !toml[place.end + 1..].starts_with(" =")));
+        }
+        start += line.len();
+    }
+    places
 }

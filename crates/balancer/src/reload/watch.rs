@@ -11,6 +11,10 @@ use std::path::{Path, PathBuf};
 
 use control::load::{Seen, Stamp};
 
+/// For how many polls a file that was there is waited for. Editors take milliseconds to replace one; a
+/// file that is gone for longer was removed, perhaps together with what named it.
+const POLLS_WITHOUT_MAX: u32 = 4;
+
 /// Polls the configuration file and what else it was read from.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -19,12 +23,15 @@ pub(crate) struct Watch {
     read: Vec<Seen>,
     /// Different stamps seen by the last poll, in the same order.
     changed: Option<Vec<Option<Stamp>>>,
+    /// The polls, up to now, in which a file was missing that was there.
+    polls_without: u32,
 }
 
 impl Watch {
     /// Returns a watch of `file`, which is about to be read.
     pub(crate) fn new(file: &Path) -> Watch {
-        Watch { read: vec![Seen::now(file)], changed: None, file: file.to_path_buf() }
+        let read = vec![Seen::now(file)];
+        Watch { read, changed: None, polls_without: 0, file: file.to_path_buf() }
     }
 
     pub(crate) fn file(&self) -> &Path {
@@ -35,15 +42,18 @@ impl Watch {
     pub(crate) fn has_read(&mut self, seen: Vec<Seen>) {
         self.read = seen;
         self.changed = None;
+        self.polls_without = 0;
     }
 
     /// Returns whether a file has changed since it was read and none has changed since the last call.
     pub(crate) fn has_settled(&mut self) -> bool {
         let now: Vec<_> = self.read.iter().map(Seen::look).collect();
         let pairs = || self.read.iter().zip(&now);
-        // A missing file is about to be replaced.
+        // A missing file is probably about to be replaced.
         let is_gone = pairs().any(|(read, now)| read.must_exist() && now.is_none());
-        if is_gone || pairs().all(|(read, now)| read.had(*now)) {
+        self.polls_without = if is_gone { self.polls_without + 1 } else { 0 };
+        let is_awaited = is_gone && self.polls_without <= POLLS_WITHOUT_MAX;
+        if is_awaited || pairs().all(|(read, now)| read.had(*now)) {
             self.changed = None;
             return false;
         }
@@ -120,6 +130,14 @@ mod tests {
         assert!(!watch.has_settled() && !watch.has_settled(), "it is about to come back");
         fs::write(&key, "back again").unwrap();
         assert!(!watch.has_settled() && watch.has_settled());
+        watch.has_read(seen());
+
+        // It does not come back, perhaps because nothing names it any more.
+        fs::remove_file(&key).unwrap();
+        assert!((0..POLLS_WITHOUT_MAX).all(|_| !watch.has_settled()));
+        assert!(!watch.has_settled() && watch.has_settled());
+        watch.has_read(seen());
+        assert!(!watch.has_settled() && !watch.has_settled(), "that it is missing is known");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

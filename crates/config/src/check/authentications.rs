@@ -133,6 +133,9 @@ fn limits_by_identity(route: &RawRoute, document: &Document, names: &Names, prob
             continue;
         }
         let Some(required) = &route.authenticate else {
+            if route.authenticates {
+                continue;
+            }
             let title = format!("a rate limit by {by} on a route without `authenticate`");
             let diagnostic = Diagnostic::error(title, span.clone(), "no user is known here");
             problems.report(diagnostic.help("write authenticate = \"…\", or by = \"client\""));

@@ -47,7 +47,10 @@ fn below<'t>(
     };
     let problems = table.problems;
     let mut places = Vec::new();
-    places_in(toml, &mut places);
+    for (key, value) in toml.iter().filter(|(key, _)| !without.contains(&key.get_ref().as_ref())) {
+        places.push(key.span());
+        places_of(value, &mut places);
+    }
     for (key, value) in toml {
         if without.contains(&key.get_ref().as_ref()) {
             let title = format!("{} has no default", quote(key.get_ref()));

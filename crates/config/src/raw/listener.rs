@@ -27,13 +27,17 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
     let error_pages = error_page::read(&mut table);
     let upgrade_protocols = upgrade_protocols(&mut table);
     let tls = tls::of_listener(&mut table);
+    let passes_tls_through = matches!(protocol, RawProtocol::TlsPassthrough { .. });
+    let is_for_others = passes_tls_through && table.own_key_span("tls").is_none();
+    let tls = tls.filter(|_| !is_for_others);
     let http2 = tls::http2(&mut table);
     let proxy_protocol = table.texts("proxy_protocol", net::network).unwrap_or_default();
     let span = table.span.clone();
+    let is_named = table.key_span("name").is_some();
     table.finish();
     let name = given.unwrap_or_else(|| match &address {
-        Some(address) => address.clone().map(|address| address.to_string().into()),
-        None => At { value: "".into(), span: span.clone() },
+        Some(address) if !is_named => address.clone().map(|address| address.to_string().into()),
+        _ => At { value: "".into(), span: span.clone() },
     });
     RawListener {
         name,
@@ -59,6 +63,9 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
 
 fn protocol(table: &mut Table<'_>) -> RawProtocol {
     let protocol = table.word_at("protocol", ProtocolWord::Http);
+    // What is no protocol may have been meant to be tcp.
+    let is_certain =
+        table.peek("protocol").is_none_or(|word| word.as_str() == Some(protocol.value.as_str()));
     let service = table.text("service", name);
     let by_name = server_names(table);
     match (protocol.value, service) {
@@ -83,6 +90,7 @@ fn protocol(table: &mut Table<'_>) -> RawProtocol {
             }
             RawProtocol::Http
         }
+        (ProtocolWord::Http, _) if !is_certain => RawProtocol::Http,
         (ProtocolWord::Http, _) if by_name.is_some() => {
             if let Some(span) = table.key_span("server_names") {
                 table.problems.report(

@@ -179,6 +179,8 @@ pub(crate) struct RawRoute {
     pub(crate) rate_limits: Vec<RawRateLimit>,
     pub(crate) cors: Option<Cors>,
     pub(crate) authenticate: Option<At<Arc<str>>>,
+    /// It has the key, even if its value could not be read.
+    pub(crate) authenticates: bool,
     pub(crate) maintenance: Option<Maintenance>,
     pub(crate) error_pages: Vec<RawErrorPage>,
 }

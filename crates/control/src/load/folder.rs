@@ -79,7 +79,8 @@ impl Folder {
     fn unreadable(&self, path: &Path, error: &io::Error) -> Unreadable {
         let help = match error.kind() {
             io::ErrorKind::NotFound if path.starts_with(&self.base) => {
-                Some(format!("is the path right? It is looked for as {}", path.display()))
+                let path = path.to_string_lossy();
+                Some(format!("is the path right? It is looked for as {}", path.escape_debug()))
             }
             io::ErrorKind::NotFound => Some("is the path right?".to_owned()),
             io::ErrorKind::PermissionDenied => Some(
@@ -134,7 +135,9 @@ impl Surroundings for Folder {
 
     fn text(&self, path: &Path) -> Result<Included, Unreadable> {
         let path = self.base.join(path);
-        self.seen.borrow_mut().push(Seen::of_included(&path));
+        let is_matched = self.seen.borrow().iter().any(|seen| seen.lists(&path));
+        let seen = if is_matched { Seen::of_matched(&path) } else { Seen::now(&path) };
+        self.seen.borrow_mut().push(seen);
         let (bytes, metadata) = self.bytes(&path, FILE_MAX_BYTES)?;
         let is_main = fs::metadata(&self.main)
             .is_ok_and(|main| (main.dev(), main.ino()) == (metadata.dev(), metadata.ino()));

@@ -26,8 +26,8 @@ pub struct Seen {
 enum Kind {
     /// A file that the configuration needs.
     File,
-    /// A file that the configuration includes, perhaps because its name matches a pattern.
-    Included,
+    /// A file that the configuration includes because its name matches a pattern.
+    Matched,
     /// The names in a folder that match a pattern.
     Names(Box<str>),
 }
@@ -56,9 +56,19 @@ impl Seen {
         Seen { path: file.to_path_buf(), kind: Kind::File, stamp: of_file(file) }
     }
 
-    /// Returns the current state of an included file.
-    pub(super) fn of_included(file: &Path) -> Seen {
-        Seen { kind: Kind::Included, ..Seen::now(file) }
+    /// Returns the current state of a file that is included because its name matches a pattern.
+    pub(super) fn of_matched(file: &Path) -> Seen {
+        Seen { kind: Kind::Matched, ..Seen::now(file) }
+    }
+
+    /// Returns whether it is a folder and a pattern that means `file`.
+    pub(super) fn lists(&self, file: &Path) -> bool {
+        match (&self.kind, file.file_name()) {
+            (Kind::Names(pattern), Some(name)) => {
+                file.parent() == Some(&self.path) && config::matches(pattern, name)
+            }
+            _ => false,
+        }
     }
 
     /// Returns the state of `folder` in which it has the `names` that match `pattern`.
@@ -85,12 +95,12 @@ impl Seen {
     /// Returns the stamp that it has now.
     pub fn look(&self) -> Option<Stamp> {
         match &self.kind {
-            Kind::File | Kind::Included => of_file(&self.path),
+            Kind::File | Kind::Matched => of_file(&self.path),
             Kind::Names(pattern) => names(&self.path, pattern).ok().map(|names| of_names(&names)),
         }
     }
 
-    /// Returns whether it existed, and is certain to come back if it does not exist now.
+    /// Returns whether it existed, and probably comes back if it does not exist now.
     pub fn must_exist(&self) -> bool {
         self.stamp.is_some() && self.kind == Kind::File
     }

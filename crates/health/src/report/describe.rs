@@ -51,6 +51,14 @@ pub(super) fn differences(one: &ProbeSpec, other: &ProbeSpec) -> Vec<Difference>
             other: other.unwrap_or_default(),
         })
         .collect();
+    if let (CheckKind::Http { fields: one, .. }, CheckKind::Http { fields: other, .. }) =
+        (&one.kind, &other.kind)
+        && one != other
+        && !found.iter().any(|difference| difference.aspect == "fields")
+    {
+        let (one, other) = ("a secret".to_owned(), "another secret".to_owned());
+        found.push(Difference { aspect: "fields", one, other });
+    }
     if let (Some(one), Some(other)) = (&one.tls, &other.tls)
         && one.settings != other.settings
         && one.settings.verify == other.settings.verify

@@ -3,7 +3,7 @@
 use super::*;
 use model::{
     Check, CheckKind, HttpVersion, Log, Material, ProbeTls, ProxyVersion, ServerSpec, Service,
-    ServiceTls, StatusSet,
+    ServiceTls, StatusSet, Text,
 };
 
 fn asked(service: &str, path: &str, host: &str, interval_s: u64) -> Asked {
@@ -202,4 +202,20 @@ fn probes_that_differ_in_what_their_text_leaves_out_stay_two() {
          (one, three vs two)"
     );
     assert!((row.probes_per_s - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn probes_that_differ_in_a_secret_are_explained_without_it() {
+    let with = |service: &str, secret: &str| {
+        let mut asked = asked(service, "/status", "a", 2);
+        if let CheckKind::Http { fields, .. } = &mut asked.spec.kind {
+            fields.push(("x-token".into(), Text::secret(secret.to_owned())));
+        }
+        asked
+    };
+    let row = &build(vec![with("one", "hunter2"), with("two", "hunter3")]).rows[0];
+    assert_eq!(
+        row.near_duplicates[0].to_string(),
+        "same endpoint, differ in fields: a secret vs another secret (one vs two)"
+    );
 }

@@ -37,6 +37,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawRoute {
         client_files,
         action: action::action(&mut table, &path),
         authenticate: table.text("authenticate", name),
+        authenticates: table.has_or_means("authenticate"),
         rate_limits: filters::rate_limits(&mut table),
         cors: cors::read(&mut table),
         maintenance: maintenance::read(&mut table),

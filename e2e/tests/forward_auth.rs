@@ -1,6 +1,7 @@
 //! Routes whose requests are decided about by an authentication server (`forward`): one inside the test,
 //! which answers as the request's cookie says, so that it also misbehaves.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -72,6 +73,10 @@ fn answer(peer: &mut Peer, cookie: &str) -> bool {
              X-Hop: 1\r\nX-Request-Id: theirs\r\nDate: never\r\nAccess-Control-Allow-Origin: *\r\n",
             "who?",
         ),
+        "missing" => plain("404 Not Found", "", "no such page"),
+        "limited" => {
+            plain("429 Too Many Requests", "Retry-After: 7\r\nProxy-Status: theirs\r\n", "slower")
+        }
         "huge" => plain("403 Forbidden", "", &"x".repeat(64 * 1024 + 1)),
         "large" => plain("403 Forbidden", "", &"x".repeat(64 * 1024)),
         "endless" => {
@@ -246,6 +251,9 @@ fn the_server_decides_and_says_who_it_is() {
     assert_eq!(seen.head.to_lowercase().matches("x-request-id").count(), 1);
     let seen = connection.get("/staff", &[&cookie("forbidden")]).unwrap();
     assert_eq!((seen.status, &*seen.text()), (403, "<p>not you"));
+    let seen = connection.get("/staff", &[&cookie("limited")]).unwrap();
+    assert_eq!((seen.status, seen.field("retry-after")), (429, Some("7")));
+    assert!(!seen.head.contains("theirs") && seen.field("cache-control") == Some("no-store"));
     let seen = connection.get("/staff", &[&cookie("large")]).unwrap();
     assert_eq!((seen.status, seen.body.len()), (403, 64 * 1024));
 
@@ -327,10 +335,11 @@ fn whatever_is_no_verdict_denies() {
         ("injected", 503, "authentication_unavailable", "http_protocol_error"),
         ("huge", 503, "authentication_unavailable", "response_too_large"),
         ("endless", 503, "authentication_unavailable", "response_too_large"),
-        ("cut", 503, "authentication_unavailable", "http_response_incomplete"),
+        ("cut", 503, "authentication_unavailable", "connection_terminated"),
         ("gone", 503, "authentication_unavailable", "connection_terminated"),
         ("error", 503, "authentication_unavailable", "server_error"),
         ("unchanged", 503, "authentication_unavailable", "unexpected_status"),
+        ("missing", 503, "authentication_unavailable", "unexpected_status"),
         ("switch", 503, "authentication_unavailable", "http_protocol_error"),
         ("garbage", 503, "authentication_unavailable", "http_protocol_error"),
         ("slow", 504, "authentication_timeout", "total_timeout"),
@@ -392,6 +401,11 @@ fn the_service_is_used_like_any_other() {
     };
     let app = App::start(&scene, 11, &[]);
     let (auth, asked) = authentication_server(&scene, 12);
+    let broken = Rogue::start(scene.address(13, 8080), |peer| {
+        if peer.head().is_some() {
+            peer.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\nX-User: root\r\n\r\nhalf");
+        }
+    });
     // A second authentication server, over HTTP/2: a listener of this Weir.
     let inner = scene.address(3, 8080);
     let http2 = |path: &str, rest: &str| {
@@ -404,10 +418,14 @@ fn the_service_is_used_like_any_other() {
             "[[listener]]\nname = \"inner\"\naddress = \"{inner}\"\n{}{}\
              [[route]]\npath = \"/two\"\nauthenticate = \"two\"\nservice = \"app\"\n\
              [authentication.two.forward]\nservice = \"two\"\npath = \"{path}\"\nuser_header = \"X-Forwarded-User\"\n\
-             [service.two]\nhttp = \"2\"\n{}",
+             [service.two]\nhttp = \"2\"\n{}\
+             [[route]]\npath = \"/pair\"\nauthenticate = \"pair\"\nservice = \"app\"\n\
+             [authentication.pair.forward]\nservice = \"pair\"\npath = \"/\"\nuser_header = \"X-User\"\n\
+             [service.pair]\nbalance = \"round-robin\"\n{}",
             http2("/ok", "status = 200, headers = { X-Forwarded-User = \"eve\" }"),
             http2("/no", "status = 401, body = \"no\""),
             server_tables("two", [inner]),
+            server_tables("pair", [broken.address(), auth.address()]),
         );
         let limited = "[service.auth]\nqueue = { wait_max = \"1m\" }\nin_flight_max = 1\n";
         let patient = format!("{FORWARD}\ntimeout = \"1m\"");
@@ -420,6 +438,17 @@ fn the_service_is_used_like_any_other() {
         let seen = ask("/two", &["X-Forwarded-User: root", "X.Forwarded_User: root"]);
         assert_eq!((seen.status, echoed(&seen, "X-Forwarded-User")), (200, vec!["eve".to_owned()]));
     }
+    // If one server of the service fails within its response, another is asked, and that one is blamed.
+    for _ in 0..4 {
+        let seen = ask("/pair", &[&cookie("ann")]);
+        assert_eq!((seen.status, echoed(&seen, "X-User")), (200, vec!["ann".to_owned()]));
+    }
+    let failures = |server: &SocketAddr| {
+        let labels = ["service=\"pair\"".to_owned(), format!("address=\"{server}\"")];
+        weir.metric("weir_server_failures_total", &labels.each_ref().map(String::as_str))
+    };
+    assert!(failures(&broken.address()) > 0.5 && failures(&auth.address()) < 0.5);
+
     // A reload changes what is asked.
     let from = weir.log().len();
     scene.file("weir.toml", config("/no"));
@@ -451,11 +480,13 @@ fn the_service_is_used_like_any_other() {
             .unwrap();
         client
     };
+    let count = || asked.lock().unwrap().len();
+    let before = count();
     let mut first = send("later");
-    wait::until("the first question", SOON, || (!asked.lock().unwrap().is_empty()).then_some(()));
+    wait::until("the first question", SOON, || (count() > before).then_some(()));
     let mut second = send("early");
     wait::until("the queue", SOON, || (weir.queue_length("auth") == 1).then_some(()));
-    assert_eq!((weir.queue_length("app"), asked.lock().unwrap().len()), (0, 1));
+    assert_eq!((weir.queue_length("app"), count()), (0, before + 1));
     http::get_with(auth.address(), "/", &[&cookie("now")]).unwrap();
     assert_eq!(echoed(&first.response(false).unwrap(), "X-User"), ["ann"]);
     assert_eq!(echoed(&second.response(false).unwrap(), "X-User"), ["e"]);

@@ -218,7 +218,7 @@ fn request_field_name(text: &str) -> Result<String, Wrong> {
     let name = http::field_name(text)?;
     if http::is_same_field(&name, "host") {
         return Err(Wrong::new("the server receives a Host in any case")
-            .help("write host = \"…\" if it is to be another one"));
+            .help("write host = \"…\" for another Host"));
     }
     http::changeable_field_name(text)
 }

@@ -286,11 +286,12 @@ causes! {
     /// route's own service.
     ///
     /// The servers of the service that `forward` names are down, overloaded or in maintenance; they answered
-    /// with a 5xx, or with more than 64 kB; or `path` leads to a page that is no such answer.
+    /// with a 5xx, or with more than 64 kB; or with a status that no decision has, such as 404 or 405: then
+    /// `path` is probably wrong.
     ///
     /// The access log's `detail` says what happened, in the words of other causes (`connection_refused`,
     /// `queue_full`). `weir status` and the metrics of that service show its servers. Correct
-    /// `path` if they work.
+    /// `path` if the detail says that a status was unexpected.
     AuthenticationUnavailable = "authentication_unavailable", Server, 503;
     /// The authentication server took too long.
     /// The request was refused, since nothing is known about its sender. It went to no server of the

@@ -11,10 +11,10 @@ use wire::http1::{INFORMATIONAL_MAX, RequestBody, RequestHead, Version};
 use super::connecting::{self, Connecting};
 use super::forward::Forwarding;
 use super::pace::Pace;
-use super::response_head::{NoHead, poll_read};
+use super::response_head::poll_read;
 use super::{Exchange, local};
 use crate::client::{Client, client_gone};
-use crate::failure::{self, Reason};
+use crate::failure::Reason;
 use crate::head::{self, RequestChanges};
 use crate::roster::Phase;
 use crate::server_connection::{self, ServerConnection, Want};
@@ -120,7 +120,6 @@ impl Forwarding<'_, '_> {
     ) -> Result<(), Reason> {
         let Forwarding { exchange, upload, limits, service, .. } = self;
         let Exchange { client, scratch, record, .. } = &mut **exchange;
-        let learner = &to.slot.endpoint().slots.learner;
         let Client { stream, buffer, watchdog, .. } = &mut **client;
         let looks_again = watchdog.will_look_again();
         let may_leave = scratch.request.is_idempotent();
@@ -142,16 +141,10 @@ impl Forwarding<'_, '_> {
             }
             match poll_read(cx, server, response) {
                 Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
-                Poll::Ready(Err(NoHead::Refused(reason))) => return Poll::Ready(Err(reason)),
-                Poll::Ready(Err(NoHead::Gone(error))) => {
+                Poll::Ready(Err(none)) => {
                     let sender = upload.answered_by(Cause::ConnectionTerminated);
-                    let reason = failure::reason(&error, sender);
-                    let is_stale = is_first
-                        && server.buffer.is_empty()
-                        && reason.cause != Cause::ConnectionLost
-                        && learner.could_be_stale(&server.busy, os::clock::now());
-                    let stale = Cause::ServerClosedIdleConnection.into();
-                    return Poll::Ready(Err(if is_stale { stale } else { reason }));
+                    let reason = connecting::no_head(none, sender, (to.slot, server), is_first);
+                    return Poll::Ready(Err(reason));
                 }
                 Poll::Pending => {}
             }

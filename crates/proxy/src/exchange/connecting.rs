@@ -15,9 +15,10 @@ use rustls::ClientConfig;
 use transport::http2::Code;
 use wire::http1::RequestHead;
 
+use super::response_head::NoHead;
 use crate::account::Record;
 use crate::client::{Client, client_gone};
-use crate::failure::Reason;
+use crate::failure::{self, Reason, Sender};
 use crate::roster::Phase;
 use crate::server_connection::{Introduced, NoConnection, Reach, ServerConnection, Want};
 use crate::servers::{Chosen, Failure, Servers};
@@ -76,6 +77,26 @@ fn not_connected(none: &NoConnection, service: &Service) -> Failure {
     let introduced = service.send_proxy.is_some() && !unreachable;
     let judged = none.judged;
     Failure { judged, introduced, ..Failure::new(none.cause, Sent::Connecting) }
+}
+
+/// Returns why no response head came on a connection, on which nothing had been received before for this
+/// attempt if `is_first`.
+pub(super) fn no_head(
+    none: NoHead,
+    sender: Sender,
+    (slot, server): (&Slot, &ServerConnection),
+    is_first: bool,
+) -> Reason {
+    let error = match none {
+        NoHead::Refused(reason) => return reason,
+        NoHead::Gone(error) => error,
+    };
+    let reason = failure::reason(&error, sender);
+    let is_stale = is_first
+        && server.buffer.is_empty()
+        && reason.cause != Cause::ConnectionLost
+        && slot.endpoint().slots.learner.could_be_stale(&server.busy, os::clock::now());
+    if is_stale { Cause::ServerClosedIdleConnection.into() } else { reason }
 }
 
 /// Describes the failure of an attempt on a connection, on which so much of `request` had been `sent`.

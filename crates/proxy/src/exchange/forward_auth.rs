@@ -8,7 +8,7 @@ use model::{Authentication, Cause, Content, Fault, ForwardRules, IdentityValue};
 use wire::http1::{Known, ResponseHead};
 
 use super::Exchange;
-use super::inquiry::Reply;
+use super::inquiry::{self, Reply};
 use crate::answer::Answer;
 use crate::authentication::Identity;
 use crate::servers::NoServer;
@@ -23,8 +23,7 @@ impl<'a> Exchange<'a> {
         let Reply { head, body } = self.ask(rules).await.map_err(|none| no_verdict(&none))?;
         match head.status() {
             200..=299 => identity(settings, rules, &head).map_err(denied),
-            // A 304 answers a condition, and none was sent.
-            300..=303 | 305..=499 => Err(self.relayed(&head, body)),
+            300..=499 if !is_about_question(head.status()) => Err(self.relayed(&head, body)),
             status => Err(Answer {
                 detail: if status >= 500 { "server_error" } else { "unexpected_status" },
                 received_status: Some(status),
@@ -39,6 +38,7 @@ impl<'a> Exchange<'a> {
         let (cause, detail) = match status {
             300..=399 => (Cause::Unauthenticated, "redirected_by_server"),
             403 => (Cause::HttpRequestDenied, "denied_by_server"),
+            429 => (Cause::RateLimited, "limited_by_server"),
             _ => (Cause::Unauthenticated, "denied_by_server"),
         };
         let is_grpc = self.client.stream.is_exchange() && self.scratch.request.is_grpc();
@@ -49,13 +49,19 @@ impl<'a> Exchange<'a> {
         let has_hsts = self.client.hsts().is_some();
         let is_relayed = |known: Known| match known {
             // Weir writes these.
-            Known::ContentLength | Known::TransferEncoding | Known::Date | Known::XRequestId => {
-                false
-            }
+            Known::ContentLength
+            | Known::TransferEncoding
+            | Known::Trailer
+            | Known::Date
+            | Known::XRequestId => false,
             Known::StrictTransportSecurity => !has_hsts,
             _ => true,
         };
-        let fields = head.fields().filter(|field| !field.hop_by_hop && is_relayed(field.known));
+        let fields = head.fields().filter(|field| {
+            !field.hop_by_hop
+                && is_relayed(field.known)
+                && !field.name.eq_ignore_ascii_case(b"proxy-status")
+        });
         let fields = fields.filter_map(|field| {
             let name = std::str::from_utf8(field.name).ok()?.to_ascii_lowercase();
             Some((name, std::str::from_utf8(field.value).ok()?.into()))
@@ -64,6 +70,16 @@ impl<'a> Exchange<'a> {
         let content = Content { media_type: None, fields, body: body.into() };
         Answer { status, detail, content: Some(Arc::new(content)), ..Answer::of(cause) }
     }
+}
+
+/// Returns whether a status is about Weir's question rather than about the client's request: the server is
+/// not asked as it expects, such as by another path.
+fn is_about_question(status: u16) -> bool {
+    // A 304 answers a condition, and none was sent.
+    matches!(
+        status,
+        304 | 404 | 405 | 407 | 408 | 410 | 411 | 413 | 414 | 415 | 417 | 421 | 426 | 431
+    )
 }
 
 /// Returns what a 2xx says about the sender. Fails with the reason for a refusal.
@@ -151,6 +167,6 @@ fn no_verdict(none: &NoServer) -> Answer {
     );
     let own = if is_late { Cause::AuthenticationTimeout } else { Cause::AuthenticationUnavailable };
     // A bound of Weir's is named by itself.
-    let detail = if reason.detail == "response_too_large" { reason.detail } else { cause.name() };
+    let detail = if reason.detail == inquiry::TOO_LARGE { reason.detail } else { cause.name() };
     Answer { detail, retry_after: *retry_after, ..Answer::of(own) }
 }

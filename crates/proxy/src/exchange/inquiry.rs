@@ -20,8 +20,7 @@ use wire::http1::{
 
 use super::Exchange;
 use super::connecting::{self, Connecting};
-use super::response_head::{NoHead, poll_read};
-use crate::abandon::abandon;
+use super::response_head::poll_read;
 use crate::account::{self, Record};
 use crate::balance;
 use crate::budget::Charge;
@@ -35,8 +34,11 @@ use crate::server_connection::{Introduced, Reach, ServerConnection, Want};
 use crate::servers::{Attempt, Chosen, Failure, NoServer, Place, Resend, Servers};
 use crate::watchdog::{Direction, Limits};
 
-/// The longest body of a response that is read: a login page, or an error in words.
+/// The longest body of a response that is read: a login page, or the text of an error.
 pub(super) const BODY_MAX_BYTES: usize = 64 * 1024;
+/// The detail of a response whose body is longer. Another server would give the same, so it is no failure
+/// of this one.
+pub(super) const TOO_LARGE: &str = "response_too_large";
 /// Of the question, which has what the client sent and its target once more.
 const HEAD_LIMITS: HeadLimits =
     HeadLimits { head_max_bytes: 1024 * 1024, target_max_bytes: 64 * 1024, fields_max: FIELDS_MAX };
@@ -59,13 +61,15 @@ struct Question<'x, 'a> {
     /// The head as sent in the last attempt.
     request: RequestHead,
     response: ResponseHead,
+    /// `None`: longer than [`BODY_MAX_BYTES`].
+    body: Option<Vec<u8>>,
     upload: Pump,
     write_failed: Option<StreamError>,
 }
 
 impl<'a> Exchange<'a> {
-    /// Asks the service of `rules` about the request, and returns the whole response. Fails with what
-    /// kept it from coming.
+    /// Asks the service of `rules` about the request, and returns the whole response. Fails with the reason
+    /// why there is none.
     pub(super) async fn ask(&mut self, rules: &'a ForwardRules) -> Result<Reply, NoServer> {
         let plane = self.plane;
         let id = rules.service;
@@ -103,6 +107,7 @@ impl<'x, 'a> Question<'x, 'a> {
             record,
             request: RequestHead::default(),
             response: ResponseHead::default(),
+            body: None,
             upload: upload(service),
             write_failed: None,
         }
@@ -113,33 +118,28 @@ impl<'x, 'a> Question<'x, 'a> {
         let key = balance::key(self.service, &scratch.request, None, address.ip());
         let mut servers = Servers::new(worker, plane, self.rules.service, key, None);
         let now = self.record.started;
-        let (slot, mut server) = servers.reach(self, now).await?;
+        let (slot, server) = servers.reach(self, now).await?;
         let status = self.response.status();
         let ended = Ended::alone(Outcome::Answered(status), WaitingFor::Server, self.sent());
         let of = (&mut self.record, self.service);
         connecting::note_head(of, (&mut servers, &slot, &server), status, ended);
         drop(servers);
-        match self.read_body(&mut server).await {
-            Ok(body) => {
-                if self.upload.is_done() && self.response.keep_alive() {
-                    self.keep_connection(&slot, server);
-                }
-                Ok(Reply { head: std::mem::take(&mut self.response), body })
-            }
-            Err(reason) => {
-                if leaves_work(reason.cause) {
-                    abandon(self.service, slot, server);
-                }
-                Err(reason.into())
-            }
+        let Some(body) = std::mem::take(&mut self.body) else {
+            return Err(Reason { cause: Cause::HttpResponseIncomplete, detail: TOO_LARGE }.into());
+        };
+        self.record.body_out = body.len() as u64;
+        if self.upload.is_done() && self.response.keep_alive() {
+            self.keep_connection(&slot, server);
         }
+        Ok(Reply { head: std::mem::take(&mut self.response), body })
     }
 
     /// Puts the head at the front of the upload, and parses it as the server will.
     fn write_head(&mut self, to: &Chosen<'_>) -> Result<(), Failure> {
-        let Exchange { worker, client, scratch, record, .. } = &*self.exchange;
+        let Exchange { worker, client, address, scratch, record, .. } = &*self.exchange;
         let inquiry = Inquiry {
             rules: self.rules,
+            client: address.ip(),
             server: to.slot.endpoint().row.address,
             request_id: account::request_id(client, &scratch.request, &record.id),
             loop_mark: worker.shared.identity.line(),
@@ -198,7 +198,6 @@ impl<'x, 'a> Question<'x, 'a> {
     ) -> Result<(), Reason> {
         let Question { exchange, upload, limits, service, response, write_failed, .. } = self;
         let Exchange { worker, client, .. } = &mut **exchange;
-        let learner = &to.slot.endpoint().slots.learner;
         let Client { stream, buffer, watchdog, .. } = &mut **client;
         let looks_again = watchdog.will_look_again();
         // The question has no body, so nothing of the client's is read for it.
@@ -221,17 +220,11 @@ impl<'x, 'a> Question<'x, 'a> {
             }
             match poll_read(cx, server, response) {
                 Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
-                Poll::Ready(Err(NoHead::Refused(reason))) => return Poll::Ready(Err(reason)),
-                Poll::Ready(Err(NoHead::Gone(error))) => {
+                Poll::Ready(Err(none)) => {
                     let early_end = Cause::ConnectionTerminated;
                     let sender = Sender::Server { early_end, write_failed: *write_failed };
-                    let reason = failure::reason(&error, sender);
-                    let is_stale = is_first
-                        && server.buffer.is_empty()
-                        && reason.cause != Cause::ConnectionLost
-                        && learner.could_be_stale(&server.busy, os::clock::now());
-                    let stale = Cause::ServerClosedIdleConnection.into();
-                    return Poll::Ready(Err(if is_stale { stale } else { reason }));
+                    let reason = connecting::no_head(none, sender, (to.slot, server), is_first);
+                    return Poll::Ready(Err(reason));
                 }
                 Poll::Pending => {}
             }
@@ -246,11 +239,14 @@ impl<'x, 'a> Question<'x, 'a> {
         headed
     }
 
-    /// Reads the whole body of the response.
-    async fn read_body(&mut self, server: &mut ServerConnection) -> Result<Vec<u8>, Reason> {
+    /// Reads the whole body of the response; `None`: it is too long.
+    async fn read_body(
+        &mut self,
+        server: &mut ServerConnection,
+    ) -> Result<Option<Vec<u8>>, Reason> {
         let body = self.response.body(false);
         let source = match body {
-            ResponseBody::None => return Ok(Vec::new()),
+            ResponseBody::None => return Ok(Some(Vec::new())),
             _ if server.stream.is_exchange() => Source::UntilClose,
             ResponseBody::Length(length) => Source::Length(length),
             ResponseBody::Chunked => {
@@ -267,29 +263,25 @@ impl<'x, 'a> Question<'x, 'a> {
         };
         let mut download = Pump::new(source, Framing::Raw, patience, Vec::new());
         download.limit_bytes(BODY_MAX_BYTES as u64);
+        // A budget of its own: it is small and short-lived.
         let mut charge = Charge::new(&Arc::default(), BODY_MAX_BYTES as u64);
-        let sender = Sender::Server {
-            early_end: Cause::HttpResponseIncomplete,
-            write_failed: *write_failed,
-        };
+        // As without a head: nothing of the response is used before all of it is there.
+        let early_end = Cause::ConnectionTerminated;
+        let sender = Sender::Server { early_end, write_failed: *write_failed };
         let reading = poll_fn(|cx| {
             let from = (&server.stream, &mut server.buffer);
             let read = download.poll_read_ahead(cx, from, limits, BODY_MAX_BYTES, &mut charge);
             match read {
-                Poll::Ready(read) => Poll::Ready(read.map_err(|error| match error {
-                    PumpError::TooLarge => Reason {
-                        cause: Cause::HttpResponseIncomplete,
-                        detail: "response_too_large",
-                    },
-                    error => failure::reason(&error, sender),
-                })),
+                Poll::Ready(Ok(())) => Poll::Ready(Ok(true)),
+                Poll::Ready(Err(PumpError::TooLarge)) => Poll::Ready(Ok(false)),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(failure::reason(&error, sender))),
                 Poll::Pending => {
                     client_gone(stream, buffer, false, cx).map(|gone| Err(gone.into()))
                 }
             }
         });
-        watchdog.guard(limits, reading).await?;
-        Ok(download.take_kept())
+        let is_whole = watchdog.guard(limits, reading).await?;
+        Ok(is_whole.then(|| download.take_kept()))
     }
 
     fn sent(&self) -> Sent {
@@ -327,9 +319,13 @@ impl Attempt for Question<'_, '_> {
         let mut server = self.connect(to).await?;
         self.record.reused = server.reused;
         self.exchange.client.entry.set(Phase::AwaitingHead);
-        let headed = self.await_final_head(to, &mut server).await;
+        let mut replied = self.await_final_head(to, &mut server).await;
+        if replied.is_ok() {
+            // The client has nothing yet, so another server may be asked if this one fails.
+            replied = self.read_body(&mut server).await.map(|body| self.body = body);
+        }
         self.exchange.client.entry.set(Phase::Busy);
-        let Err(reason) = headed else { return Ok(server) };
+        let Err(reason) = replied else { return Ok(server) };
         let failure = connecting::failed(reason, &server, &self.request, self.sent());
         if reason.cause == Cause::ServerClosedIdleConnection {
             to.slot.endpoint().slots.learner.failed(&server.busy, os::clock::now());

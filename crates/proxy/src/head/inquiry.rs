@@ -4,17 +4,19 @@
 //! fields that tell it about the request are written here alone.
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use model::ForwardRules;
 use wire::http1::{Known, RequestHead, encode};
 
+use super::Bytes;
 use super::origin::Origin;
-use super::{Bytes, join_values};
 
-/// Whom is asked, and by which request.
+/// A question to an authentication server: what its head has beside the request's fields.
 pub(crate) struct Inquiry<'a> {
     pub(crate) rules: &'a ForwardRules,
+    /// The client's address, which is not that of a trusted proxy.
+    pub(crate) client: IpAddr,
     /// Replaces a host that the client did not name.
     pub(crate) server: SocketAddr,
     /// As in the access log.
@@ -30,7 +32,7 @@ pub(crate) fn write_inquiry(
     inquiry: &Inquiry<'_>,
     out: &mut Vec<u8>,
 ) {
-    let Inquiry { rules, server, request_id, loop_mark } = inquiry;
+    let Inquiry { rules, client, server, request_id, loop_mark } = inquiry;
     encode::put_request_line(out, "GET", &rules.path);
     out.extend_from_slice(b"Host: ");
     match rules.host.as_deref().unwrap_or(head.authority()) {
@@ -50,7 +52,7 @@ pub(crate) fn write_inquiry(
             encode::put_field(out, field.name, field.value);
         }
     }
-    write_facts(head, origin, out);
+    write_facts(head, origin, *client, out);
     encode::put_field(out, b"X-Request-Id", request_id);
     out.extend_from_slice(loop_mark);
     out.extend_from_slice(b"\r\n");
@@ -74,26 +76,52 @@ fn is_left_out(known: Known, name: &[u8], trusted: bool) -> bool {
         b"x-original-",
         b"x-rewrite-",
     ];
-    /// In which authentication servers can be told to find the client's address.
-    const ADDRESSES: [&[u8]; 7] = [
+    /// As other proxies name what Weir tells by the fields above, and where servers can be told to find it.
+    const OF_WEIR: [&[u8]; 12] = [
+        b"forwarded",
+        b"forwarded-for",
+        b"front-end-https",
+        b"host",
+        b"x-host",
+        b"x-proto",
+        b"x-real-ip",
+        b"x-request-id",
+        b"x-scheme",
+        b"x-uri",
+        b"x-url",
+        b"x-url-scheme",
+    ];
+    /// In which proxies in front state the client's address or certificate.
+    const OF_PROXIES: [&[u8]; 17] = [
         b"cf-connecting-ip",
+        b"cf-connecting-ipv6",
+        b"client-cert",
+        b"client-cert-chain",
+        b"client-ip",
         b"fastly-client-ip",
+        b"fly-client-ip",
         b"true-client-ip",
+        b"x-appengine-user-ip",
+        b"x-azure-clientip",
         b"x-client-ip",
+        b"x-client-subject",
         b"x-cluster-client-ip",
         b"x-envoy-external-address",
+        b"x-originating-ip",
         b"x-proxyuser-ip",
+        b"x-remote-ip",
     ];
+    let is_one_of = |names: &[&[u8]]| names.iter().any(|one| is_same(name, one));
     match known {
-        Known::Host | Known::Expect | Known::WeirExplain | Known::XRequestId => true,
-        Known::ClientCert
-        | Known::ClientCertChain
-        | Known::XClientSubject
-        | Known::Traceparent
-        | Known::Tracestate => !trusted,
-        known if known.is_forwarding() => true,
-        _ if !trusted && ADDRESSES.iter().any(|one| is_same(name, one)) => true,
-        _ => PREFIXES.iter().any(|prefix| has_prefix(name, prefix)),
+        Known::Expect | Known::WeirExplain => true,
+        Known::Traceparent | Known::Tracestate => !trusted,
+        _ if trusted && is_one_of(&OF_PROXIES) => false,
+        _ => {
+            known.is_forwarding()
+                || is_one_of(&OF_WEIR)
+                || is_one_of(&OF_PROXIES)
+                || PREFIXES.iter().any(|prefix| has_prefix(name, prefix))
+        }
     }
 }
 
@@ -111,14 +139,18 @@ fn is_same(name: &[u8], other: &[u8]) -> bool {
 }
 
 /// Appends what the server is told about the request.
-fn write_facts(head: &RequestHead, origin: &Origin, out: &mut Vec<u8>) {
+fn write_facts(head: &RequestHead, origin: &Origin, client: IpAddr, out: &mut Vec<u8>) {
     let believed = |known| {
         if origin.trusted { head.known(known) } else { None }
     };
     encode::put_field(out, b"X-Forwarded-Method", head.method().as_bytes());
-    let scheme = match believed(Known::XForwardedProto) {
-        Some(b"https") => "https",
-        Some(b"http") => "http",
+    // Of several proxies, the one that Weir trusts wrote the last.
+    let told = believed(Known::XForwardedProto)
+        .and_then(|value| value.rsplit(|byte| *byte == b',').next())
+        .map(<[u8]>::trim_ascii);
+    let scheme = match told {
+        Some(told) if told.eq_ignore_ascii_case(b"https") => "https",
+        Some(told) if told.eq_ignore_ascii_case(b"http") => "http",
         _ => origin.scheme.name(),
     };
     encode::put_field(out, b"X-Forwarded-Proto", scheme.as_bytes());
@@ -130,12 +162,9 @@ fn write_facts(head: &RequestHead, origin: &Origin, out: &mut Vec<u8>) {
         out.push(b'?');
         out.extend_from_slice(query.as_bytes());
     }
-    out.extend_from_slice(b"\r\nX-Forwarded-For: ");
-    if let Some(before) = believed(Known::XForwardedFor) {
-        join_values(head, Known::XForwardedFor, before, out);
-        out.extend_from_slice(b", ");
-    }
-    let _ = write!(Bytes(out), "{}\r\n", origin.peer.ip().to_canonical());
+    // The client alone: in a list, servers differ in whom they take for the client, and its beginning is
+    // what clients can write.
+    let _ = write!(Bytes(out), "\r\nX-Forwarded-For: {}\r\n", client.to_canonical());
     if believed(Known::ClientCert).is_none() {
         out.extend_from_slice(&origin.certificate);
     }
@@ -170,7 +199,9 @@ mod tests {
         let peer = "203.0.113.9:1000".parse().unwrap();
         let origin = Origin::new(peer, &trusted, FIELDS, Scheme::Http);
         let server = "10.0.0.1:80".parse().unwrap();
-        let inquiry = Inquiry { rules, server, request_id: b"1", loop_mark: b"CDN-Loop: w\r\n" };
+        let client = "198.51.100.7".parse().unwrap();
+        let (request_id, loop_mark) = (&b"1"[..], &b"CDN-Loop: w\r\n"[..]);
+        let inquiry = Inquiry { rules, client, server, request_id, loop_mark };
         let mut out = Vec::new();
         write_inquiry(&head, &origin, &inquiry, &mut out);
         String::from_utf8(out).unwrap()
@@ -188,7 +219,8 @@ mod tests {
     const FORGED: &str = "X-Forwarded-Uri: /public\r\nX-Forwarded-For: 10.0.0.1\r\nX-Forwarded-Proto: https\r\n\
         X.Forwarded.Uri: /public\r\nX-Original-URL: https://a/public\r\nX!Original!Method: GET\r\n\
         Forwarded: for=10.0.0.1\r\nX-Real-IP: 10.0.0.1\r\nX-HTTP-Method-Override: GET\r\n\
-        X-Request-Id: forged\r\nCF_Connecting.IP: 10.0.0.1\r\nClient-Cert: :AA==:\r\n";
+        X-Request-Id: forged\r\nX-Request.Id: forged\r\nX-Real.IP: 10.0.0.1\r\nCF_Connecting.IP: 10.0.0.1\r\n\
+        Client-Cert: :AA==:\r\nClient.Cert: :AA==:\r\nClient-IP: 10.0.0.1\r\nX-Scheme: https\r\n";
     const OF_THE_BODY: &str = "Content-Length: 5\r\nContent-Type: text/plain\r\nExpect: 100-continue\r\n\
         If-None-Match: \"x\"\r\nRange: bytes=0-1\r\nConnection: upgrade, x-hop\r\nUpgrade: websocket\r\n\
         X-Hop: 1\r\nSec-WebSocket-Key: x\r\n";
@@ -198,7 +230,7 @@ mod tests {
         let sent = format!("{FORGED}{OF_THE_BODY}Cookie: s=1\r\nAuthorization: Basic eA==\r\n");
         let facts = "X-Forwarded-Method: POST\r\nX-Forwarded-Proto: http\r\n\
             X-Forwarded-Host: a.example.com\r\nX-Forwarded-Uri: /a%20b?c=d\r\n\
-            X-Forwarded-For: 203.0.113.9\r\nX-Request-Id: 1\r\nCDN-Loop: w\r\n\r\n";
+            X-Forwarded-For: 198.51.100.7\r\nX-Request-Id: 1\r\nCDN-Loop: w\r\n\r\n";
         let begin = "GET /auth?a=b HTTP/1.1\r\nHost: a.example.com\r\n";
         let all = format!("{begin}Cookie: s=1\r\nAuthorization: Basic eA==\r\n{facts}");
         assert_eq!(written(&sent, &rules(None), ""), all);
@@ -207,15 +239,17 @@ mod tests {
     }
 
     #[test]
-    fn a_trusted_proxy_tells_the_scheme_and_the_client() {
+    fn a_trusted_proxy_tells_the_scheme_and_the_certificate() {
         let sent = "X-Forwarded-For: 198.51.100.1\r\nX-Forwarded-For: 198.51.100.2\r\n\
-            X-Forwarded-Proto: https\r\nX-Forwarded-Host: other\r\nX-Forwarded-Uri: /other\r\n";
+            X-Forwarded-Proto: http, HTTPS\r\nX-Forwarded-Host: other\r\nX-Forwarded-Uri: /other\r\n\
+            Client-Cert: :AA==:\r\n";
         let head = written(sent, &rules(None), "203.0.113.0/24");
         for line in [
-            "X-Forwarded-For: 198.51.100.1, 198.51.100.2, 203.0.113.9\r\n",
+            "X-Forwarded-For: 198.51.100.7\r\n",
             "X-Forwarded-Proto: https\r\n",
             "X-Forwarded-Host: a.example.com\r\n",
             "X-Forwarded-Uri: /a%20b?c=d\r\n",
+            "Client-Cert: :AA==:\r\n",
         ] {
             assert!(head.contains(line), "{head}");
         }

@@ -69,7 +69,7 @@ static BASIC: TableSpec = TableSpec {
 static FORWARD: TableSpec = TableSpec {
     heading: "forward of [authentication.NAME]",
     path: "authentication.NAME.forward",
-    doc: "A server that decides about each request (oauth2-proxy, Authelia, Authentik, a service of your own). It receives a GET without the body, with the method, target, host, scheme and client of the request in `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For`, which clients cannot forge. A 2xx lets the request pass. Any other response below 500 (of at most 64 kB) is the client's answer: a redirect to a login page, a 401 or 403. Everything else denies the request with 503 (`authentication_unavailable`) or 504 (`authentication_timeout`).",
+    doc: "A server that decides about each request (oauth2-proxy, Authelia, Authentik, a service of your own). It receives a GET without the body, with the method, target, host, scheme and client of the request in `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For` (the client's address alone). Clients cannot set these. A 2xx lets the request pass, so `path` must not lead to a page that answers everyone with 200. A redirect to a login page, a 401, 403 or 429 and most other 4xx (of at most 64 kB) become the client's answer. Everything else, 404 and 405 included, denies the request with 503 (`authentication_unavailable`) or 504 (`authentication_timeout`).",
     example: "[authentication.sso]\nforward = { service = \"oauth2-proxy\", path = \"/oauth2/auth\", user_header = \"X-Auth-Request-User\" }\n\n[[route]]\nauthenticate = \"sso\"\nservice = \"listings\"\n\n[[route]]\npath = \"/oauth2\"\nservice = \"oauth2-proxy\"\n\n[service.oauth2-proxy]\nserver = [{ address = \"10.0.3.1:4180\" }]\n",
     keys: &[
         key(
@@ -100,7 +100,7 @@ static FORWARD: TableSpec = TableSpec {
             "request_headers",
             Kind::List(&Kind::Text(FIELD_NAME)),
             Absent::Then("all"),
-            "The request fields that the server receives, such as `[\"Cookie\", \"Authorization\"]`. Fields about the body, conditional requests, ranges and upgrades are left out in any case, as are those in which a client could contradict the `X-Forwarded-…` above (`X-Forwarded-*`, `X-Original-*`, `Forwarded` and similar).",
+            "The request fields that the server receives, such as `[\"Cookie\", \"Authorization\"]`. Fields about the body, conditional requests, ranges and upgrades are left out in any case, as are those in which a client could contradict the `X-Forwarded-…` above (`X-Forwarded-*`, `X-Original-*`, `Forwarded`, `X-Real-IP` and similar). If the server reads other fields about the client or the target, list here what it needs.",
         ),
         key(
             "user_header",

@@ -182,7 +182,7 @@ impl<'x, 'a> Question<'x, 'a> {
                 break;
             }
         }
-        // Also a 101, which no one has asked for.
+        // Also a 101, since the question asked for no upgrade.
         if self.response.status() < 200 {
             return Err(Cause::HttpProtocolError.into());
         }

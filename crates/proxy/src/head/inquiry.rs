@@ -1,7 +1,7 @@
 //! Writes the head of the request by which an authentication server is asked.
 //!
-//! The server decides by what it is told, so nothing that a client writes may contradict it: the
-//! fields that tell it about the request are written here alone.
+//! The server decides by what Weir states, so nothing that a client writes may contradict it: the
+//! fields about the request are written here alone.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -60,7 +60,7 @@ pub(crate) fn write_inquiry(
 
 /// Returns whether the server does not receive a field: it belongs to the body, to a condition or to a
 /// part of the content, which this request does not have or ask for, or it could contradict what Weir
-/// tells.
+/// states.
 fn is_left_out(known: Known, name: &[u8], trusted: bool) -> bool {
     /// As nginx, Envoy, Authelia and others name the original request, or as servers let clients
     /// replace it.
@@ -76,7 +76,7 @@ fn is_left_out(known: Known, name: &[u8], trusted: bool) -> bool {
         b"x-original-",
         b"x-rewrite-",
     ];
-    /// As other proxies name what Weir tells by the fields above, and where servers can be told to find it.
+    /// In which other proxies state what Weir states, and which servers can be configured to read.
     const OF_WEIR: [&[u8]; 12] = [
         b"forwarded",
         b"forwarded-for",
@@ -138,19 +138,19 @@ fn is_same(name: &[u8], other: &[u8]) -> bool {
     name.len() == other.len() && has_prefix(name, other)
 }
 
-/// Appends what the server is told about the request.
+/// Appends what Weir states about the request.
 fn write_facts(head: &RequestHead, origin: &Origin, client: IpAddr, out: &mut Vec<u8>) {
     let believed = |known| {
         if origin.trusted { head.known(known) } else { None }
     };
     encode::put_field(out, b"X-Forwarded-Method", head.method().as_bytes());
     // Of several proxies, the one that Weir trusts wrote the last.
-    let told = believed(Known::XForwardedProto)
+    let stated = believed(Known::XForwardedProto)
         .and_then(|value| value.rsplit(|byte| *byte == b',').next())
         .map(<[u8]>::trim_ascii);
-    let scheme = match told {
-        Some(told) if told.eq_ignore_ascii_case(b"https") => "https",
-        Some(told) if told.eq_ignore_ascii_case(b"http") => "http",
+    let scheme = match stated {
+        Some(stated) if stated.eq_ignore_ascii_case(b"https") => "https",
+        Some(stated) if stated.eq_ignore_ascii_case(b"http") => "http",
         _ => origin.scheme.name(),
     };
     encode::put_field(out, b"X-Forwarded-Proto", scheme.as_bytes());
@@ -162,8 +162,8 @@ fn write_facts(head: &RequestHead, origin: &Origin, client: IpAddr, out: &mut Ve
         out.push(b'?');
         out.extend_from_slice(query.as_bytes());
     }
-    // The client alone: in a list, servers differ in whom they take for the client, and its beginning is
-    // what clients can write.
+    // The client alone: from a list, servers do not all take the same address for the client's, and clients
+    // can write its beginning.
     let _ = write!(Bytes(out), "\r\nX-Forwarded-For: {}\r\n", client.to_canonical());
     if believed(Known::ClientCert).is_none() {
         out.extend_from_slice(&origin.certificate);

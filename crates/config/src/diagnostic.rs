@@ -159,7 +159,7 @@ pub(crate) struct Problems {
     secrets: RefCell<Spans>,
     /// Positions of texts that are not known, which is reported.
     unknown: RefCell<Spans>,
-    /// The text is not valid TOML, so that something that seems missing may only be unreadable.
+    /// Some of the text could not be read, so that something that seems missing may be there.
     pub(crate) broken: Cell<bool>,
 }
 

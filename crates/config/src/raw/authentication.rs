@@ -124,14 +124,7 @@ fn forward(mut table: Table<'_>) -> Option<RawScheme> {
         let is_same = |(other, _): &&(&At<String>, _)| http::is_same_field(&other.value, &at.value);
         match names.iter().find(is_same) {
             Some((first, IdentityValue::User)) if first.value == at.value => {}
-            Some((first, _)) => table.problems.report(
-                Diagnostic::error(
-                    "two fields that some servers take for one",
-                    at.span.clone(),
-                    "`_` and `-` are the same to them",
-                )
-                .other(first.span.clone(), "first here"),
-            ),
+            Some((first, _)) => table.problems.report(taken_for_one(first, at)),
             None => names.push((at, IdentityValue::Response)),
         }
     }
@@ -176,14 +169,7 @@ fn token(mut table: Table<'_>) -> Option<RawScheme> {
         let is_same =
             |(other, _): &&(At<String>, _)| http::is_same_field(&other.value, &name.value);
         if let Some((first, _)) = fields[..index].iter().find(is_same) {
-            table.problems.report(
-                Diagnostic::error(
-                    "two fields that some servers take for one",
-                    name.span.clone(),
-                    "`_` and `-` are the same to them",
-                )
-                .other(first.span.clone(), "first here"),
-            );
+            table.problems.report(taken_for_one(first, name));
         }
     }
     let field = |(name, claim): (At<String>, At<String>)| IdentityField {
@@ -205,12 +191,19 @@ fn token(mut table: Table<'_>) -> Option<RawScheme> {
     })))
 }
 
+/// Returns the mistake of two names that differ, but not to every server.
+fn taken_for_one(first: &At<String>, second: &At<String>) -> Diagnostic {
+    let title = "two fields that some servers take for one";
+    Diagnostic::error(title, second.span.clone(), "`_` and `-` are the same to them")
+        .other(first.span.clone(), "first here")
+}
+
 fn all(read: Vec<At<String>>) -> Vec<String> {
     read.into_iter().map(|at| at.value).collect()
 }
 
 fn values(read: Option<Vec<At<String>>>) -> Vec<String> {
-    read.unwrap_or_default().into_iter().map(|at| at.value).collect()
+    all(read.unwrap_or_default())
 }
 
 /// A field of the request that the authentication server receives.

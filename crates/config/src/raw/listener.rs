@@ -27,9 +27,9 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
     let error_pages = error_page::read(&mut table);
     let upgrade_protocols = upgrade_protocols(&mut table);
     let tls = tls::of_listener(&mut table);
-    let passes_tls_through = matches!(protocol, RawProtocol::TlsPassthrough { .. });
-    let is_for_others = passes_tls_through && table.own_key_span("tls").is_none();
-    let tls = tls.filter(|_| !is_for_others);
+    let decrypts = !matches!(protocol, RawProtocol::TlsPassthrough { .. });
+    // TLS by default is for the listeners that decrypt it.
+    let tls = tls.filter(|_| decrypts || table.own_key_span("tls").is_some());
     let http2 = tls::http2(&mut table);
     let proxy_protocol = table.texts("proxy_protocol", net::network).unwrap_or_default();
     let span = table.span.clone();

@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,20 +17,15 @@ use http::{HeaderName, HeaderValue, Request, Uri};
 use http_body::Body as _;
 use httpdate::HttpDate;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use model::HttpUrl;
 use tls::rustls::ClientConfig;
-use tls::rustls::pki_types::ServerName;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
-use transport::TlsError;
-use transport::client::{ClientError, Connection, ExchangeLimits, Response};
-use transport::dial::{DialError, DialOptions};
+use transport::client::{ClientError, ConnectError, Connection, ExchangeLimits, Response};
 
 use crate::backoff::RETRY_AFTER_MAX_S;
 
-/// Maximum time for looking up the authority's host, and for connecting to one of its addresses.
+/// Maximum time for resolving the authority's name, and for connecting to one of its addresses.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
-/// Addresses of the authority that are tried.
-const ADDRESSES_MAX: usize = 4;
 /// Maximum time of an exchange. Authorities answer POSTs within seconds.
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
 /// Maximum size of a response: a chain, or an order with a hundred names, takes 20 kB.
@@ -70,10 +64,8 @@ struct Call {
 pub(crate) enum HttpError {
     /// This URL cannot be requested.
     Url(String),
-    /// The host's name could not be resolved.
-    Lookup { host: String, why: String },
     /// No connection.
-    Dial { host: String, why: String },
+    Connect(ConnectError),
     /// The exchange failed.
     Exchange { host: String, error: ClientError },
     /// The response is longer than any of ACME.
@@ -136,7 +128,7 @@ impl Performer {
         kept: &mut Kept,
     ) -> Result<BytesResponse, HttpError> {
         let (parts, mut body) = request.into_parts();
-        let target = Target::of(&parts.uri)?;
+        let target = target(&parts.uri)?;
         let mut bytes = Vec::new();
         while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
             bytes.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
@@ -148,14 +140,14 @@ impl Performer {
         fields.push((USER_AGENT.to_string(), AGENT.to_owned()));
         let request = transport::client::Request {
             method: parts.method.as_str(),
-            path: &target.path,
-            host: &target.authority,
+            path: target.target(),
+            host: target.authority(),
             fields: &fields,
             body: &bytes,
         };
         let (connection, response) = self.exchange(&target, &request, kept.take()).await?;
         let answer = self.answer(&target, parts.method == "GET", &connection, response);
-        *kept = connection.reusable().then_some((target.authority, connection));
+        *kept = connection.reusable().then(|| (target.authority().to_owned(), connection));
         answer
     }
 
@@ -163,14 +155,14 @@ impl Performer {
     /// server has closed it in the meantime.
     async fn exchange(
         &self,
-        target: &Target,
+        target: &HttpUrl,
         request: &transport::client::Request<'_>,
         kept: Kept,
     ) -> Result<(Connection, Response), HttpError> {
         let limits = ExchangeLimits { timeout: EXCHANGE_MAX, body_max_bytes: BODY_MAX_BYTES };
-        let failed = |error| HttpError::Exchange { host: target.authority.clone(), error };
+        let failed = |error| HttpError::Exchange { host: target.authority().to_owned(), error };
         if let Some((whom, mut connection)) = kept
-            && whom == target.authority
+            && whom == target.authority()
             && connection.reusable()
         {
             match connection.exchange(request, &limits).await {
@@ -180,44 +172,22 @@ impl Performer {
                 Err(error) => return Err(failed(error)),
             }
         }
-        let mut connection = self.connect(target).await?;
+        let connection = Connection::to(target, Some(&self.tls), CONNECT_MAX, EXCHANGE_MAX).await;
+        let mut connection = connection.map_err(HttpError::Connect)?;
         let response = connection.exchange(request, &limits).await.map_err(failed)?;
         Ok((connection, response))
-    }
-
-    async fn connect(&self, target: &Target) -> Result<Connection, HttpError> {
-        let host = || target.authority.clone();
-        let lookup = |why: String| HttpError::Lookup { host: host(), why };
-        let found = tokio::net::lookup_host((target.host.as_str(), target.port));
-        let found = timeout(CONNECT_MAX, found).await;
-        let found = found.map_err(|_| lookup("the lookup took too long".to_owned()))?;
-        let found = found.map_err(|error| lookup(error.to_string()))?;
-        let addresses: Vec<SocketAddr> = found.take(ADDRESSES_MAX).collect();
-        let options = DialOptions {
-            connect_timeout: CONNECT_MAX,
-            user_timeout: Some(EXCHANGE_MAX),
-            tls: Some((Arc::clone(&self.tls), target.name.clone())),
-        };
-        let mut last = lookup("the name has no address".to_owned());
-        for address in addresses {
-            match Connection::open(address, &options).await {
-                Ok(connection) => return Ok(connection),
-                Err(error) => last = HttpError::Dial { host: host(), why: dial_text(&error) },
-            }
-        }
-        Err(last)
     }
 
     /// Converts a response, and notes when the authority wants to be asked again. `is_get`: what is
     /// fetched without a signature, where errors are no documents that the ACME client reads.
     fn answer(
         &self,
-        target: &Target,
+        target: &HttpUrl,
         is_get: bool,
         connection: &Connection,
         response: Response,
     ) -> Result<BytesResponse, HttpError> {
-        let host = || target.authority.clone();
+        let host = || target.authority().to_owned();
         let head = connection.head();
         let text = |name: &str| head.field(name).and_then(|value| str::from_utf8(value).ok());
         let retry_after_s = text(RETRY_AFTER.as_str()).and_then(retry_after_s);
@@ -254,34 +224,14 @@ impl Performer {
     }
 }
 
-/// Whom a request goes to.
-struct Target {
-    /// As in Host.
-    authority: String,
-    host: String,
-    port: u16,
-    path: String,
-    name: ServerName<'static>,
-}
-
-impl Target {
-    fn of(uri: &Uri) -> Result<Target, HttpError> {
-        let unusable = || HttpError::Url(crate::text::foreign(&uri.to_string()));
-        let authority = uri.authority().ok_or_else(unusable)?;
-        if uri.scheme_str() != Some("https") || authority.as_str().contains('@') {
-            return Err(unusable());
-        }
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-        let name = ServerName::try_from(host.clone()).map_err(|_| unusable())?;
-        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        let port = authority.port_u16().unwrap_or(443);
-        Ok(Target { authority: authority.to_string(), host, port, path, name })
-    }
-}
-
 /// Returns whether `url` can be that of a directory.
 pub(crate) fn is_usable(url: &str) -> bool {
-    Uri::from_str(url).is_ok_and(|uri| Target::of(&uri).is_ok())
+    Uri::from_str(url).is_ok_and(|uri| target(&uri).is_ok())
+}
+
+fn target(uri: &Uri) -> Result<HttpUrl, HttpError> {
+    let url = HttpUrl::try_from(uri).ok().filter(HttpUrl::is_https);
+    url.ok_or_else(|| HttpError::Url(crate::text::foreign(&uri.to_string())))
 }
 
 /// Returns the seconds of a `Retry-After` (RFC 9110 section 10.2.3), at most [`RETRY_AFTER_MAX_S`].
@@ -296,25 +246,11 @@ fn retry_after_s(value: &str) -> Option<i64> {
     Some(wait_s.clamp(0, RETRY_AFTER_MAX_S))
 }
 
-/// Describes a failed connection. A certificate that is not trusted has its remedy in the settings.
-fn dial_text(error: &DialError) -> String {
-    let inner = error.source.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
-    match inner {
-        Some(error @ TlsError::Certificate(_)) => format!(
-            "{error}; if it is a private authority, name the CA that issued its server's \
-             certificate"
-        ),
-        Some(error) => error.to_string(),
-        None => error.source.to_string(),
-    }
-}
-
 impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HttpError::Url(url) => write!(f, "the URL {url} is not usable; it must be https"),
-            HttpError::Lookup { host, why } => write!(f, "cannot resolve {host}: {why}"),
-            HttpError::Dial { host, why } => write!(f, "cannot connect to {host}: {why}"),
+            HttpError::Connect(error) => error.fmt(f),
             HttpError::Exchange { host, error } => write!(f, "{host}: {error}"),
             HttpError::TooLarge { host } => {
                 write!(f, "{host} sent a response of more than {BODY_MAX_BYTES} bytes")

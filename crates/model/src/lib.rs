@@ -33,6 +33,7 @@ mod tls;
 mod traffic;
 mod trial;
 pub mod units;
+mod url;
 mod words;
 
 pub use acme::{Acme, AcmeCertificate, AcmeChallenge, AcmeRenewal, ExternalAccount};
@@ -79,4 +80,5 @@ pub use traffic::{
     RateKeyWord, RateLimit, Redirect, Respond, Rewrite, Route, RouteMatch, Split,
 };
 pub use trial::{Trial, TrialCounts, TrialOutcome, TrialRow};
+pub use url::{HttpUrl, UrlError};
 pub use words::{UnknownWord, Words};

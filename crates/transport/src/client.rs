@@ -2,6 +2,7 @@
 //!
 //! Not used for forwarding: it buffers whole bodies, up to a bound.
 
+mod connect;
 mod error;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use crate::dial::{self, DialError, DialOptions};
 use crate::http2::Http2Client;
 use crate::{Inbox, Stream};
 
+pub use connect::ConnectError;
 pub use error::ClientError;
 
 /// A request. Host and Content-Length are added, so they must not be among `fields`; nor may

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{AcmeChallenge, AcmeRenewal};
+use model::{AcmeChallenge, AcmeRenewal, HttpUrl};
 use toml::de::DeValue;
 
 use super::net;
@@ -124,14 +124,12 @@ fn acme_name(text: &str) -> Result<String, Wrong> {
 }
 
 fn directory(text: &str) -> Result<String, Wrong> {
-    let rest = text.strip_prefix("https://");
-    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
-    let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '@' | '"' | '\\');
-    if host.is_empty() || !text.chars().all(fits) {
-        return Err(Wrong::new("not an https URL")
-            .help(format!("write it as {}", quote(defaults::ACME_DIRECTORY))));
+    let example = || format!("write it as {}", quote(defaults::ACME_DIRECTORY));
+    match text.parse::<HttpUrl>() {
+        Ok(url) if url.is_https() => Ok(text.to_owned()),
+        Ok(_) => Err(Wrong::new("not an https URL").help(example())),
+        Err(error) => Err(Wrong::new(error.to_string()).help(example())),
     }
-    Ok(text.to_owned())
 }
 
 fn contacts(table: &mut Table<'_>) -> Vec<String> {

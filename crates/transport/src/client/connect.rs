@@ -1,0 +1,112 @@
+//! Connections to the host of a URL.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::HttpUrl;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::time::timeout;
+
+use super::Connection;
+use crate::TlsError;
+use crate::dial::{DialError, DialOptions};
+
+/// Addresses of a host that are tried.
+const ADDRESSES_MAX: usize = 4;
+
+/// Why there is no connection to the host of a URL.
+#[derive(Debug)]
+pub struct ConnectError {
+    /// As in the URL.
+    authority: String,
+    failed: Failed,
+}
+
+#[derive(Debug)]
+enum Failed {
+    /// The host's name could not be resolved.
+    Lookup(io::Error),
+    /// None of its addresses could be connected to; the error of the last.
+    Dial(DialError),
+}
+
+impl Connection {
+    /// Resolves the host of `url` and connects to the first of its addresses that can be connected to,
+    /// by TLS with `tls` if the URL is https, which needs it. Each step, and each address, has `step_max`.
+    /// Sent data may stay unacknowledged for `user_timeout`.
+    ///
+    /// # Errors
+    /// The name could not be resolved, or no address connected to.
+    pub async fn to(
+        url: &HttpUrl,
+        tls: Option<&Arc<ClientConfig>>,
+        step_max: Duration,
+        user_timeout: Duration,
+    ) -> Result<Connection, ConnectError> {
+        let failed = Connection::try_to(url, tls, step_max, user_timeout).await;
+        failed.map_err(|failed| ConnectError { authority: url.authority().to_owned(), failed })
+    }
+
+    async fn try_to(
+        url: &HttpUrl,
+        tls: Option<&Arc<ClientConfig>>,
+        step_max: Duration,
+        user_timeout: Duration,
+    ) -> Result<Connection, Failed> {
+        let lookup = |why: &'static str| Failed::Lookup(io::Error::other(why));
+        let tls = match (tls, ServerName::try_from(url.host().to_owned())) {
+            _ if !url.is_https() => None,
+            (Some(tls), Ok(name)) => Some((Arc::clone(tls), name)),
+            (None, _) => return Err(lookup("nothing verifies its certificate")),
+            (_, Err(_)) => return Err(lookup("it is not a name that a certificate can have")),
+        };
+        let options =
+            DialOptions { connect_timeout: step_max, user_timeout: Some(user_timeout), tls };
+        let found = timeout(step_max, tokio::net::lookup_host((url.host(), url.port()))).await;
+        let found = found.map_err(|_| lookup("the lookup took too long"))?;
+        let addresses: Vec<SocketAddr> =
+            found.map_err(Failed::Lookup)?.take(ADDRESSES_MAX).collect();
+        let mut last = lookup("the name has no address");
+        for address in addresses {
+            match Connection::open(address, &options).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) => last = Failed::Dial(error),
+            }
+        }
+        Err(last)
+    }
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ConnectError { authority, failed } = self;
+        let error = match failed {
+            Failed::Lookup(error) => return write!(f, "cannot resolve {authority}: {error}"),
+            Failed::Dial(error) => &error.source,
+        };
+        write!(f, "cannot connect to {authority}: ")?;
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>()) {
+            // A certificate that is not trusted has its remedy in the settings.
+            Some(error @ TlsError::Certificate(_)) => write!(
+                f,
+                "{error}; if it is a private authority, name the CA that issued its server's \
+                 certificate"
+            ),
+            Some(error) => error.fmt(f),
+            None => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.failed {
+            Failed::Lookup(error) => Some(error),
+            Failed::Dial(error) => Some(&error.source),
+        }
+    }
+}

@@ -25,6 +25,7 @@ pub mod clients;
 mod counting;
 pub mod frames;
 pub mod http;
+mod issuer;
 mod linked;
 mod namespace;
 pub mod paced;
@@ -40,6 +41,7 @@ mod weir;
 
 pub use certificates::{Authority, Pair, speak_tls};
 pub use counting::Counting;
+pub use issuer::{Issuer, key_set};
 pub use linked::Linked;
 pub use namespace::Zones;
 pub use peers::{H2SPEC, NAMESPACES, PYTHON_PEERS, VERSITYGW, find};

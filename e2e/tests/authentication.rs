@@ -1,16 +1,16 @@
 //! Routes that require a password or a token, with files made by other programs, and what attackers try.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use e2e::clients::{client, curl};
 use e2e::http::Connection;
-use e2e::{App, Authority, Scene, Weir, http, server_tables, wait};
+use e2e::{App, Authority, Issuer, Scene, Weir, http, key_set, server_tables, wait};
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -25,63 +25,6 @@ fn user(name: &str, password: &str, cost: u32) -> String {
 
 fn basic(user: &str, password: &str) -> String {
     format!("Authorization: Basic {}", STANDARD.encode(format!("{user}:{password}")))
-}
-
-/// An issuer of tokens with an Ed25519 key made by openssl.
-struct Issuer {
-    folder: PathBuf,
-    kid: &'static str,
-}
-
-impl Issuer {
-    fn new(scene: &Scene, kid: &'static str) -> Issuer {
-        let issuer = Issuer { folder: scene.folder().to_path_buf(), kid };
-        let key = issuer.path("pem");
-        issuer.openssl(&["genpkey", "-algorithm", "ed25519", "-out", &text(&key)], b"");
-        issuer
-    }
-
-    fn path(&self, ending: &str) -> PathBuf {
-        self.folder.join(format!("{}.{ending}", self.kid))
-    }
-
-    fn openssl(&self, words: &[&str], input: &[u8]) -> Vec<u8> {
-        // Signing needs a file of known length.
-        let given = self.path("in");
-        std::fs::write(&given, input).unwrap();
-        let given = std::fs::File::open(&given).unwrap();
-        let made = Command::new("openssl").args(words).stdin(given).stderr(Stdio::null()).output();
-        let made = made.unwrap();
-        assert!(made.status.success(), "{words:?}: {made:?}");
-        made.stdout
-    }
-
-    /// The public key as a JWK (RFC 8037).
-    fn jwk(&self) -> Value {
-        let key = text(&self.path("pem"));
-        let der = self.openssl(&["pkey", "-in", &key, "-pubout", "-outform", "DER"], b"");
-        let public = URL_SAFE_NO_PAD.encode(&der[der.len() - 32..]);
-        json!({ "kty": "OKP", "crv": "Ed25519", "kid": self.kid, "use": "sig", "x": public })
-    }
-
-    /// A token with these claims, which expires in a minute unless they say otherwise.
-    fn token(&self, claims: Value) -> String {
-        self.signed(&json!({ "alg": "EdDSA", "kid": self.kid }), claims)
-    }
-
-    fn signed(&self, header: &Value, mut claims: Value) -> String {
-        let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        let object = claims.as_object_mut().unwrap();
-        object.entry("exp").or_insert(json!(now_s + 60));
-        object.entry("iss").or_insert(json!("https://login.example.com"));
-        object.entry("aud").or_insert(json!(["other", "api"]));
-        let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let message = format!("{}.{}", encode(header), encode(&claims));
-        let (key, given) = (text(&self.path("pem")), text(&self.path("in")));
-        let words = ["pkeyutl", "-sign", "-rawin", "-inkey", &key, "-in", &given];
-        let signature = self.openssl(&words, message.as_bytes());
-        format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
-    }
 }
 
 fn text(path: &Path) -> String {
@@ -369,7 +312,7 @@ fn rates_of_users_and_claims_count_after_the_authentication() {
     let Some(scene) = Scene::new("authentication-rates", &["python3", "openssl"]) else { return };
     let app = App::start(&scene, 11, &[]);
     let issuer = Issuer::new(&scene, "one");
-    let keys = scene.file("jwks.json", json!({ "keys": [issuer.jwk()] }).to_string());
+    let keys = scene.file("jwks.json", key_set([&issuer]));
     let rest = format!(
         "[[route]]\npath = \"/tenant\"\nauthenticate = \"api\"\nservice = \"app\"\n\
          rate_limit = [{{ requests = 2, per = \"1h\", by = \"claim:org.tenant\", headers = true }}, \
@@ -428,10 +371,7 @@ fn tokens_are_verified_and_claims_are_passed_on() {
     };
     let app = App::start(&scene, 11, &[]);
     let (issuer, stranger) = (Issuer::new(&scene, "one"), Issuer::new(&scene, "two"));
-    let set = |issuers: &[&Issuer]| {
-        let keys: Vec<_> = issuers.iter().map(|issuer| issuer.jwk()).collect();
-        scene.file("jwks.json", json!({ "keys": keys }).to_string())
-    };
+    let set = |issuers: &[&Issuer]| scene.file("jwks.json", key_set(issuers.iter().copied()));
     let file = set(&[&issuer]);
     let rest = format!(
         "[[route]]\nauthenticate = \"api\"\nservice = \"app\"\n\

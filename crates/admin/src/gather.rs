@@ -31,6 +31,7 @@ pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> Stri
         reloads: context.sources.reload_gauges.as_ref().map(|gauges| gauges()),
         listeners: published.snapshot.listeners.iter().map(listener).collect(),
         certificates: published.snapshot.listeners.iter().flat_map(certificates).collect(),
+        key_sets: context.sources.key_sets.as_ref().map(|sets| sets()).unwrap_or_default(),
         services: services.map(|(view, spec)| service(context, view, spec)).collect(),
         routes_in_maintenance: routes_in_maintenance(context, &published),
         servers: views.iter().flat_map(|view| servers(view, idle.as_ref())).collect(),

@@ -37,7 +37,7 @@ use admin_api::receipt;
 use admin_api::status::Acme;
 use decide::Registry;
 use model::{AdminAddress, Snapshot};
-use observe::exposition::{BudgetGauges, ProbeGauges, ReloadGauges};
+use observe::exposition::{BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges};
 use observe::{InFlightFilter, InFlightReport};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -88,6 +88,8 @@ pub struct Sources {
     pub request_buffers: Option<Source<BudgetGauges>>,
     /// The memory for compressing responses.
     pub compression: Option<Source<BudgetGauges>>,
+    /// Key sets that are fetched.
+    pub key_sets: Option<Source<Vec<KeySetGauges>>>,
     /// Kept connections that wait for a request, of all workers together, by server.
     pub idle_connections: Option<Source<HashMap<SocketAddr, u32>>>,
     /// Requests and connections under way. May take its time: it is called on a thread that
@@ -120,6 +122,7 @@ impl Default for Sources {
             worker_connections: None,
             request_buffers: None,
             compression: None,
+            key_sets: None,
             idle_connections: None,
             in_flight: None,
             reload: None,

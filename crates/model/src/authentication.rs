@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Material, ServiceId};
+use crate::{HttpUrl, Material, ServiceId};
 
 /// A way for requests to prove who sends them, which routes may require.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum AuthenticationScheme {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRules {
     /// The key set (RFC 7517).
-    pub keys: Material,
+    pub keys: KeySource,
     /// Whether symmetric keys of the set are used.
     pub symmetric_keys: bool,
     /// The algorithms accepted, by their names in RFC 7518; empty: all but the symmetric ones, and with
@@ -57,6 +57,25 @@ pub struct TokenRules {
     pub expiry_required: bool,
     /// Claims that a token must have, by path, with a value that each must be or contain.
     pub claims: Vec<(String, String)>,
+}
+
+/// Where a key set comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// A file.
+    File(Material),
+    /// An issuer of tokens, of which it is fetched again and again.
+    Issuer(IssuerKeys),
+}
+
+/// A key set that is fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssuerKeys {
+    /// Its URL (`jwks_uri` of `OpenID` Connect Discovery).
+    pub url: HttpUrl,
+    /// The authorities that the certificate of its server is verified by, PEM; `None`: the URL is not
+    /// `https`.
+    pub ca: Option<Material>,
 }
 
 /// How a server is asked whether a request may pass, and what becomes of its response.

@@ -41,7 +41,7 @@ pub use admin::{Admin, AdminAddress, Metrics, MetricsListener};
 pub use affinity::{Affinity, AffinityKey, AffinityKeyFile};
 pub use authentication::{
     Authentication, AuthenticationId, AuthenticationScheme, AuthenticationWord, ForwardRules,
-    IdentityField, IdentityValue, TokenRules,
+    IdentityField, IdentityValue, IssuerKeys, KeySource, TokenRules,
 };
 pub use cause::{Cause, Fault, Page};
 pub use check::{BodyExpectation, Check, CheckKind, CheckWord, ProbeIdentity, ProbeSpec, ProbeTls};

@@ -8,6 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use model::Moment;
+use observe::exposition::KeySetGauges;
 use observe::{InFlight, InFlightFilter, InFlightReport, Stage};
 use wire::http1::Known;
 
@@ -111,6 +112,11 @@ impl InFlightReader {
     /// Returns the budget for compressing responses.
     pub fn compression(&self) -> &Budget {
         &self.0.compression
+    }
+
+    /// Returns how the key sets of the configuration's authentications are fetched.
+    pub fn key_sets(&self) -> Vec<KeySetGauges> {
+        self.0.authentications.key_sets(&self.0.registry.current().snapshot)
     }
 
     /// Returns the number of client connections of each worker.

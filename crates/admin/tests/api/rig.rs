@@ -18,7 +18,7 @@ use admin_api::receipt::{
 use admin_api::status::{Acme, AcmeCertificate, AcmeFailure, AcmeRefusal};
 use decide::Registry;
 use model::{AddressFound, AdminAddress, Cause, Material, Moment, TcpSample, Timings};
-use observe::exposition::{BudgetGauges, ProbeGauges, ReloadGauges};
+use observe::exposition::{BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges};
 use observe::{InFlight, InFlightReport, Stage};
 use serde_json::{Value, json};
 
@@ -116,6 +116,15 @@ pub(crate) fn sources() -> Sources {
         worker_connections: Some(Arc::new(|| vec![2, 1])),
         request_buffers: Some(Arc::new(BudgetGauges::default)),
         compression: Some(Arc::new(BudgetGauges::default)),
+        key_sets: Some(Arc::new(|| {
+            vec![KeySetGauges {
+                authentication: "issuer".to_owned(),
+                keys: 2,
+                fetched: 3,
+                failed: 1,
+                fetched_at: Some(Duration::from_secs(1_763_619_180)),
+            }]
+        })),
         idle_connections: Some(Arc::new(|| HashMap::from([(address("127.0.0.1:5001"), 3)]))),
         in_flight: Some(Arc::new(|wanted| {
             let all = vec![in_flight("a", 30), in_flight("b", 10)];

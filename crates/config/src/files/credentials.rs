@@ -1,15 +1,19 @@
 //! What authenticates requests: files of users and key sets, and servers that are asked.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use identity::users::VERIFICATIONS_MAX;
 use identity::{KeySet, Secrets, Users};
-use model::{Authentication, AuthenticationScheme, ForwardRules, Material, TokenRules};
+use model::{
+    Authentication, AuthenticationScheme, ForwardRules, HttpUrl, IssuerKeys, KeySource, Material,
+    TokenRules,
+};
 
 use super::Reader;
-use crate::diagnostic::{At, Diagnostic};
+use crate::diagnostic::{At, Diagnostic, Span};
 use crate::names::Names;
-use crate::raw::{RawAuthentication, RawForwardAuth, RawScheme, RawToken};
+use crate::raw::{RawAuthentication, RawForwardAuth, RawKeySource, RawScheme, RawToken};
 
 /// Of each file of users, this many mistakes are reported.
 const MISTAKES_REPORTED_MAX: usize = 3;
@@ -92,7 +96,27 @@ impl Reader<'_> {
     }
 
     fn token(&self, raw: &RawToken) -> Option<TokenRules> {
-        let at = &raw.keys_file;
+        let keys = match &raw.keys {
+            RawKeySource::File(at) => KeySource::File(self.key_set(at, raw)?),
+            RawKeySource::Issuer { url, ca, span } => {
+                KeySource::Issuer(self.issuer_keys(url, ca.as_ref(), span)?)
+            }
+        };
+        Some(TokenRules {
+            keys,
+            symmetric_keys: raw.symmetric_keys,
+            algorithms: raw.algorithms.iter().map(|at| at.value.name().to_owned()).collect(),
+            issuers: raw.issuers.clone(),
+            audiences: raw.audiences.clone(),
+            types: raw.types.clone(),
+            leeway: raw.leeway,
+            expiry_required: raw.expiry_required,
+            claims: raw.claims.clone(),
+        })
+    }
+
+    /// Returns a file with a key set that can be used.
+    fn key_set(&self, at: &At<PathBuf>, raw: &RawToken) -> Option<Material> {
         let (secrets, found) = if raw.symmetric_keys {
             let bytes_max = identity::keys::KEY_SET_MAX_BYTES as u64;
             (Secrets::Accepted, self.surroundings.secret(&self.path(at), bytes_max))
@@ -122,23 +146,53 @@ impl Reader<'_> {
                 return None;
             }
         }
-        Some(TokenRules {
-            keys,
-            symmetric_keys: raw.symmetric_keys,
-            algorithms: raw.algorithms.iter().map(|at| at.value.name().to_owned()).collect(),
-            issuers: raw.issuers.clone(),
-            audiences: raw.audiences.clone(),
-            types: raw.types.clone(),
-            leeway: raw.leeway,
-            expiry_required: raw.expiry_required,
-            claims: raw.claims.clone(),
-        })
+        Some(keys)
+    }
+
+    /// Returns a key set that is fetched while Weir serves.
+    fn issuer_keys(
+        &self,
+        url: &At<HttpUrl>,
+        ca: Option<&At<PathBuf>>,
+        span: &Span,
+    ) -> Option<IssuerKeys> {
+        let is_https = url.value.is_https();
+        if !is_https && !is_this_machine(url.value.host()) {
+            self.problems.report(
+                Diagnostic::warning(
+                    "keys are fetched in clear text",
+                    url.span.clone(),
+                    "anyone who can change the response can sign tokens",
+                )
+                .help("write https://"),
+            );
+        }
+        if !is_https && let Some(ca) = ca {
+            let diagnostic = Diagnostic::error(
+                "`keys_ca` for a URL without TLS",
+                ca.span.clone(),
+                "no certificate is verified",
+            );
+            self.problems.report(diagnostic.other(url.span.clone(), "this is not https"));
+        }
+        let ca = match ca {
+            Some(at) => Some(self.authorities(at)?),
+            None if is_https => Some(self.system_authorities(span)?),
+            None => None,
+        };
+        Some(IssuerKeys { url: url.value.clone(), ca })
     }
 
     fn warn(&self, at: &At<PathBuf>, title: String, label: &str) {
         let diagnostic = Diagnostic::warning(title, at.span.clone(), label);
         self.problems.report(diagnostic.on_machine());
     }
+}
+
+/// Returns whether a host is this machine, so that what is fetched from it crosses no network.
+fn is_this_machine(host: &str) -> bool {
+    let address = host.parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Returns the rules for asking a server; `None` if there is no such service, which is reported elsewhere.

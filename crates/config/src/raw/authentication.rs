@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use identity::Algorithm;
-use model::{IdentityField, IdentityValue};
+use model::{HttpUrl, IdentityField, IdentityValue, UrlError};
 
 use super::table::Table;
 use super::{http, name, net, paths};
@@ -32,7 +32,7 @@ pub(crate) enum RawScheme {
 
 #[derive(Debug)]
 pub(crate) struct RawToken {
-    pub(crate) keys_file: At<PathBuf>,
+    pub(crate) keys: RawKeySource,
     pub(crate) symmetric_keys: bool,
     pub(crate) algorithms: Vec<At<Algorithm>>,
     pub(crate) issuers: Vec<String>,
@@ -42,6 +42,13 @@ pub(crate) struct RawToken {
     pub(crate) expiry_required: bool,
     pub(crate) claims: Vec<(String, String)>,
     pub(crate) identity_fields: Vec<IdentityField>,
+}
+
+/// Where a key set comes from.
+#[derive(Debug)]
+pub(crate) enum RawKeySource {
+    File(At<PathBuf>),
+    Issuer { url: At<HttpUrl>, ca: Option<At<PathBuf>>, span: Span },
 }
 
 /// `forward` of `[authentication.NAME]`.
@@ -145,8 +152,8 @@ fn forward(mut table: Table<'_>) -> Option<RawScheme> {
 }
 
 fn token(mut table: Table<'_>) -> Option<RawScheme> {
-    let keys_file = table.text("keys_file", paths::file_path);
     let symmetric_keys = table.boolean("symmetric_keys");
+    let keys = key_source(&mut table, symmetric_keys);
     let algorithms = table.texts("algorithms", algorithm).unwrap_or_default();
     for at in algorithms.iter().filter(|at| at.value.is_symmetric() && !symmetric_keys) {
         table.problems.report(
@@ -178,7 +185,7 @@ fn token(mut table: Table<'_>) -> Option<RawScheme> {
     };
     table.finish();
     Some(RawScheme::Token(Box::new(RawToken {
-        keys_file: keys_file?,
+        keys: keys?,
         symmetric_keys,
         algorithms,
         issuers,
@@ -196,6 +203,54 @@ fn taken_for_one(first: &At<String>, second: &At<String>) -> Diagnostic {
     let title = "two fields that some servers take for one";
     Diagnostic::error(title, second.span.clone(), "`_` and `-` are the same to them")
         .other(first.span.clone(), "first here")
+}
+
+fn key_source(table: &mut Table<'_>, symmetric_keys: bool) -> Option<RawKeySource> {
+    let file = table.text("keys_file", paths::file_path);
+    let url = table.text("keys_url", url);
+    let ca = table.text("keys_ca", paths::file_path);
+    let problems = table.problems;
+    match (table.key_span("keys_file"), table.key_span("keys_url")) {
+        (Some(first), Some(second)) => problems.report(
+            Diagnostic::error("either `keys_file` or `keys_url`", second, "and this")
+                .other(first, "this")
+                .help("leave one of them out"),
+        ),
+        (None, None) if !table.means("keys_file") && !table.means("keys_url") => {
+            problems.report_absence(
+                Diagnostic::error("tokens need keys", table.span.clone(), "has none")
+                    .help("write keys_file = \"…\" or keys_url = \"https://…\""),
+            );
+        }
+        (Some(_), None) => {
+            if let Some(span) = table.key_span("keys_ca") {
+                let title = "`keys_ca` without `keys_url`";
+                problems.report(
+                    Diagnostic::error(title, span, "nothing is fetched").help("leave it out"),
+                );
+            }
+        }
+        _ => {}
+    }
+    let Some(url) = url else { return Some(RawKeySource::File(file?)) };
+    if symmetric_keys {
+        problems.report(
+            Diagnostic::error(
+                "symmetric keys are not fetched",
+                table.span_of("symmetric_keys"),
+                "`keys_url` has public keys",
+            )
+            .help("leave it out, or write keys_file with a file that only Weir's user can read"),
+        );
+    }
+    Some(RawKeySource::Issuer { url, ca, span: table.span.clone() })
+}
+
+fn url(text: &str) -> Result<HttpUrl, Wrong> {
+    text.parse().map_err(|error: UrlError| {
+        Wrong::new(error.to_string())
+            .help("write \"https://login.example.com/.well-known/jwks.json\"")
+    })
 }
 
 fn all(read: Vec<At<String>>) -> Vec<String> {

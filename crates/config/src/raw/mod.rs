@@ -37,7 +37,9 @@ use model::{
 };
 
 pub(crate) use acme::{RawAcme, RawExternalAccount};
-pub(crate) use authentication::{RawAuthentication, RawForwardAuth, RawScheme, RawToken};
+pub(crate) use authentication::{
+    RawAuthentication, RawForwardAuth, RawKeySource, RawScheme, RawToken,
+};
 pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls};
 pub(crate) use top::{document, includes};
 

@@ -281,17 +281,18 @@ causes! {
     /// `rate_limit` by client. If all are legitimate, lower the cost of the hashes (`htpasswd -B -C 8`), or
     /// name the proxy in `trusted`.
     AuthenticationOverloaded = "authentication_overloaded", Balancer, 503;
-    /// The authentication server could not be asked, or gave no usable answer.
+    /// The authentication server, or the issuer of the keys, gave no usable answer.
     /// The request was refused, since nothing is known about its sender. It went to no server of the
     /// route's own service.
     ///
     /// The servers of the service that `forward` names are down, overloaded or in maintenance; they answered
     /// with a 5xx, or with more than 64 kB; or with a status that no decision has, such as 404 or 405: then
-    /// `path` is probably wrong.
+    /// `path` is probably wrong. Or the key set at `keys_url` has not been fetched since the start.
     ///
     /// The access log's `detail` says what happened, in the words of other causes (`connection_refused`,
     /// `queue_full`). `weir status` and the metrics of that service show its servers. Correct
-    /// `path` if the detail says that a status was unexpected.
+    /// `path` if the detail says that a status was unexpected. Why keys cannot be fetched is in the
+    /// program's log.
     AuthenticationUnavailable = "authentication_unavailable", Server, 503;
     /// The authentication server took too long.
     /// The request was refused, since nothing is known about its sender. It went to no server of the

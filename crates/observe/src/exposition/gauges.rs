@@ -28,6 +28,8 @@ pub struct Gauges<'a> {
     pub listeners: Vec<ListenerGauges<'a>>,
     /// One per certificate of each listener.
     pub certificates: Vec<CertificateGauges<'a>>,
+    /// One per authentication whose keys are fetched.
+    pub key_sets: Vec<KeySetGauges>,
     /// One per service.
     pub services: Vec<ServiceGauges<'a>>,
     /// Names of the routes in maintenance, each once.
@@ -95,6 +97,21 @@ pub struct CertificateGauges<'a> {
     pub file: &'a str,
     /// The last second in which it is valid, since 1970-01-01 UTC.
     pub not_after: i64,
+}
+
+/// The key set of an authentication (`keys_url`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeySetGauges {
+    /// The authentication's name.
+    pub authentication: String,
+    /// Usable keys in the set in use.
+    pub keys: u64,
+    /// Fetches that brought a usable set.
+    pub fetched: u64,
+    /// Fetches that did not.
+    pub failed: u64,
+    /// The last fetch that did, since 1970-01-01 UTC.
+    pub fetched_at: Option<Duration>,
 }
 
 /// A service.

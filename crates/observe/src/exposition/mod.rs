@@ -18,8 +18,8 @@ use crate::registry::{ExchangeTotals, ListenerTotals, ServiceTotals, Totals};
 pub use families::Format;
 use families::{Families, Kind, Label};
 pub use gauges::{
-    BudgetGauges, CertificateGauges, Gauges, ListenerGauges, ProbeGauges, ProcessGauges,
-    ReloadGauges, ServerGauges, ServiceGauges,
+    BudgetGauges, CertificateGauges, Gauges, KeySetGauges, ListenerGauges, ProbeGauges,
+    ProcessGauges, ReloadGauges, ServerGauges, ServiceGauges,
 };
 
 /// Appends everything in `format` to `out`.
@@ -28,6 +28,7 @@ pub fn write(totals: &Totals, gauges: &Gauges<'_>, format: Format, out: &mut Str
     write_process(gauges, &mut families);
     write_listeners(totals, gauges, &mut families);
     write_certificates(gauges, &mut families);
+    write_key_sets(&gauges.key_sets, &mut families);
     write_services(totals, gauges, &mut families);
     write_durations(totals, &mut families);
     servers::write_servers(gauges, &mut families);
@@ -171,6 +172,42 @@ fn write_reloads(reloads: ReloadGauges, families: &mut Families<'_>) {
             "Time of the last reload, successful or not, since 1970-01-01 UTC.",
             at.as_secs_f64(),
         );
+    }
+}
+
+/// Writes how the key sets of authentications are fetched.
+fn write_key_sets(sets: &[KeySetGauges], families: &mut Families<'_>) {
+    let mut fetches = families.family(
+        "weir_key_set_fetches",
+        Kind::Counter,
+        None,
+        "Fetches of the key set of an authentication (keys_url) by result: fetched, failed (the keys in \
+         use stay in use).",
+    );
+    for KeySetGauges { authentication, fetched, failed, .. } in sets {
+        for (result, count) in [("fetched", *fetched), ("failed", *failed)] {
+            fetches.sample(&[("authentication", authentication), ("result", &result)], count);
+        }
+    }
+    let mut keys = families.family(
+        "weir_key_set_keys",
+        Kind::Gauge,
+        None,
+        "Usable keys in the key set of an authentication; 0: none was fetched, and requests are refused.",
+    );
+    for KeySetGauges { authentication, keys: count, .. } in sets {
+        keys.sample(&[("authentication", authentication)], *count);
+    }
+    let mut last = families.family(
+        "weir_key_set_last_fetched_timestamp_seconds",
+        Kind::Gauge,
+        Some("seconds"),
+        "Time of the last successful fetch of a key set, since 1970-01-01 UTC.",
+    );
+    for KeySetGauges { authentication, fetched_at, .. } in sets {
+        if let Some(at) = fetched_at {
+            last.sample(&[("authentication", authentication)], at.as_secs_f64());
+        }
     }
 }
 

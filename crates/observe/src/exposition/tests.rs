@@ -163,13 +163,13 @@ fn totals() -> Totals {
     registry.totals()
 }
 
-fn gauges() -> Gauges<'static> {
+fn server() -> ServerGauges<'static> {
     let way = TcpPath::default();
     for round_trip in [Duration::from_micros(250), Duration::from_micros(251)] {
         way.note(&TcpSample { round_trip, sent: 100, sent_again: 3, reordered: 2 });
     }
     way.note_dial(1);
-    let server = ServerGauges {
+    ServerGauges {
         service: "listings",
         name: "listings.internal:8080",
         address: "[2001:db8::1]:8080".parse().unwrap(),
@@ -184,7 +184,10 @@ fn gauges() -> Gauges<'static> {
         failures: 1,
         idle_connections: Some(2),
         tcp: way.totals(),
-    };
+    }
+}
+
+fn gauges() -> Gauges<'static> {
     Gauges {
         version: "0.1.0",
         generation: 1,
@@ -212,6 +215,13 @@ fn gauges() -> Gauges<'static> {
             file: "/etc/weir/a.pem",
             not_after: 1_800_000_000,
         }],
+        key_sets: vec![KeySetGauges {
+            authentication: "api".to_owned(),
+            keys: 2,
+            fetched: 5,
+            failed: 1,
+            fetched_at: Some(Duration::from_secs(1_763_619_500)),
+        }],
         services: vec![ServiceGauges {
             name: "listings",
             queue_length: 7,
@@ -219,7 +229,7 @@ fn gauges() -> Gauges<'static> {
             maintenance: true,
         }],
         routes_in_maintenance: vec!["checkout"],
-        servers: vec![server, ServerGauges { name: "other", ready: false, zone: "", ..server }],
+        servers: vec![server(), ServerGauges { name: "other", ready: false, zone: "", ..server() }],
         probes: vec![ProbeGauges {
             address: "10.0.1.5:8080".parse().unwrap(),
             per_second: 0.5,
@@ -258,7 +268,7 @@ fn both_formats_agree_and_follow_their_rules() {
     };
     assert_eq!(names(&prometheus), names(&open));
     let units = open.iter().filter(|(_, family)| family.unit.is_some()).count();
-    assert_eq!(units, 18, "families with a unit");
+    assert_eq!(units, 19, "families with a unit");
     let service = ("service", "list\"ings\\\n");
     for families in [&prometheus, &open] {
         for (name, labels, expected) in [

@@ -1,5 +1,6 @@
 //! What verifies the requests of routes that require an authentication; shared by all workers.
 
+mod key_sets;
 mod passwords;
 mod queue;
 #[cfg(test)]
@@ -10,14 +11,22 @@ use std::time::Duration;
 
 use identity::token::Rules;
 use identity::{Algorithm, Claim, Claims, KeySet, Secrets, SuccessCache, Users};
-use model::{Authentication, AuthenticationScheme, Material, Snapshot, TokenRules};
+use model::{
+    Authentication, AuthenticationScheme, IssuerKeys, KeySource, Material, Snapshot, TokenRules,
+};
+use observe::exposition::KeySetGauges;
 
+pub(crate) use key_sets::Fetched;
 pub(crate) use passwords::{Checked, Passwords, Refused, Waiting};
 pub(crate) use queue::Place;
+
+use self::key_sets::KeySets;
 
 /// How long a verified password is remembered. A user whose password is changed or removed is refused
 /// at once, since the user's hash is part of what is remembered.
 const SUCCESS_TTL: Duration = Duration::from_secs(60);
+/// How long a start or a reload waits for key sets that are fetched for the first time.
+const FIRST_FETCH_MAX: Duration = Duration::from_secs(5);
 /// Remembered passwords: 200 kB.
 const SUCCESSES_MAX: usize = 4_096;
 
@@ -26,11 +35,19 @@ pub(crate) enum Verifier {
     /// Names and passwords.
     Basic(Arc<Users>),
     /// Signed tokens.
-    Token { keys: KeySet, rules: Rules },
+    Token { keys: Keys, rules: Rules },
     /// A server is asked.
     Asked,
     /// Denies every request: the file that was checked cannot be used, which is a bug.
     Nothing,
+}
+
+/// The keys that verify tokens.
+pub(crate) enum Keys {
+    /// Those of a file.
+    File(KeySet),
+    /// Those of an issuer.
+    Fetched(Arc<Fetched>),
 }
 
 /// Who sends a request: what servers and the access log receive about it.
@@ -65,6 +82,7 @@ pub(crate) struct Authentications {
     /// Those of the configuration that was prepared last, which no worker may use yet.
     prepared: Mutex<Vec<Arc<Verifier>>>,
     pub(crate) passwords: Passwords,
+    key_sets: KeySets,
 }
 
 /// A verifier and what it was made from.
@@ -86,13 +104,21 @@ impl Authentications {
             made: Mutex::default(),
             prepared: Mutex::default(),
             passwords: Passwords::new(successes),
+            key_sets: KeySets::new(),
         }
     }
 
     /// Makes the verifiers of a snapshot before it is published, so that workers find them: a large
-    /// file takes longer to parse than a request should wait.
+    /// file takes longer to parse than a request should wait. Key sets that are not known yet are
+    /// fetched, for at most [`FIRST_FETCH_MAX`]; one that takes longer comes later.
     pub(crate) fn prepare(&self, snapshot: &Snapshot) {
         let verifiers = self.of(snapshot);
+        let deadline = os::clock::now() + FIRST_FETCH_MAX;
+        for verifier in &verifiers {
+            if let Verifier::Token { keys: Keys::Fetched(fetched), .. } = &**verifier {
+                fetched.wait_for_first(deadline);
+            }
+        }
         *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = verifiers;
     }
 
@@ -102,7 +128,7 @@ impl Authentications {
         let verifiers = snapshot.authentications.iter().map(|settings| {
             // Files are parsed without the lock.
             self.find(settings).unwrap_or_else(|| {
-                let verifier = Verifier::new(settings, |file| self.find_users(file));
+                let verifier = self.make(settings);
                 self.keep(settings, Arc::new(verifier))
             })
         });
@@ -124,6 +150,18 @@ impl Authentications {
         found.map(|made| Arc::clone(&made.verifier))
     }
 
+    /// Returns how the key sets of a snapshot's authentications are fetched.
+    pub(crate) fn key_sets(&self, snapshot: &Snapshot) -> Vec<KeySetGauges> {
+        let all = snapshot.authentications.iter();
+        let fetched = all.filter_map(|settings| match &*self.find(settings)? {
+            Verifier::Token { keys: Keys::Fetched(fetched), .. } => {
+                Some(fetched.gauges(&settings.name))
+            }
+            _ => None,
+        });
+        fetched.collect()
+    }
+
     /// Returns the users of a file that another authentication has parsed.
     fn find_users(&self, file: &Material) -> Option<Arc<Users>> {
         self.made().iter().find_map(|made| match (&made.settings.scheme, &*made.verifier) {
@@ -132,6 +170,17 @@ impl Authentications {
             }
             _ => None,
         })
+    }
+
+    /// Returns the key set of an issuer: the one that another authentication uses, or a new one.
+    fn find_key_set(&self, source: &IssuerKeys) -> Option<Arc<Fetched>> {
+        let known = self.made().iter().find_map(|made| match &*made.verifier {
+            Verifier::Token { keys: Keys::Fetched(fetched), .. } if fetched.source() == source => {
+                Some(Arc::clone(fetched))
+            }
+            _ => None,
+        });
+        known.or_else(|| self.key_sets.follow(source).map(Arc::new))
     }
 
     /// Adds a verifier, and returns it or the one that another thread has made meanwhile.
@@ -143,24 +192,23 @@ impl Authentications {
         made.push(Made { settings: settings.clone(), verifier: Arc::clone(&verifier) });
         verifier
     }
-}
 
-impl Verifier {
-    /// Returns the verifier of an authentication. `parsed` returns the users of a file that has been
-    /// parsed before.
-    fn new(
-        settings: &Authentication,
-        parsed: impl Fn(&Material) -> Option<Arc<Users>>,
-    ) -> Verifier {
+    /// Returns the verifier of an authentication.
+    fn make(&self, settings: &Authentication) -> Verifier {
         let made = match &settings.scheme {
             AuthenticationScheme::Basic { users } => {
                 let parse = || Users::parse(&users.bytes).ok().map(Arc::new);
-                parsed(users).or_else(parse).map(Verifier::Basic)
+                self.find_users(users).or_else(parse).map(Verifier::Basic)
             }
             AuthenticationScheme::Token(settings) => {
                 let secrets =
                     if settings.symmetric_keys { Secrets::Accepted } else { Secrets::Skipped };
-                let keys = KeySet::parse(&settings.keys.bytes, secrets).ok();
+                let keys = match &settings.keys {
+                    KeySource::File(file) => {
+                        KeySet::parse(&file.bytes, secrets).ok().map(Keys::File)
+                    }
+                    KeySource::Issuer(source) => self.find_key_set(source).map(Keys::Fetched),
+                };
                 keys.map(|keys| Verifier::Token { keys, rules: rules(settings) })
             }
             AuthenticationScheme::Forward(_) => Some(Verifier::Asked),
@@ -173,7 +221,9 @@ impl Verifier {
             Verifier::Nothing
         })
     }
+}
 
+impl Verifier {
     /// Returns whether what was verified with `before` is still true of `user`: it exists and has the
     /// same hash.
     pub(crate) fn still_has(&self, user: &str, before: &Users) -> bool {

@@ -9,21 +9,25 @@ use std::time::Duration;
 
 use decide::rate;
 use identity::challenge::{self, BearerError};
-use identity::token::{self, Rules};
+use identity::token::{self, Denied, Rules};
 use identity::{Claims, Credentials, KeySet, Users, authorization, header_value};
 use model::{
     Authentication, AuthenticationId, AuthenticationScheme, Cause, IdentityField, IdentityValue,
 };
+use tokio::sync::watch;
 use wire::http1::Known;
 
 use super::Exchange;
 use crate::answer::Answer;
-use crate::authentication::{Checked, Identity, Place, Refused, Verifier, Waiting};
+use crate::authentication::{Checked, Fetched, Identity, Keys, Place, Refused, Verifier, Waiting};
 use crate::client::{Client, client_gone};
 
 /// How long a request waits for the verification of its password. A hash takes up to two seconds, so
 /// with slow hashes and few threads not all that wait in the queue are verified by then.
 const VERIFICATION_MAX: Duration = Duration::from_secs(10);
+
+/// How long a request waits for a key set: a fetch takes longer only if the issuer hardly answers.
+const FETCH_MAX: Duration = Duration::from_secs(10);
 
 /// Why a request is refused.
 struct Denial {
@@ -48,7 +52,7 @@ impl Exchange<'_> {
         }
         let identity = match &*plane.verifiers[id.0 as usize] {
             Verifier::Basic(users) => self.by_password(settings, users).await,
-            Verifier::Token { keys, rules } => self.by_token(settings, keys, rules),
+            Verifier::Token { keys, rules } => self.by_token(settings, keys, rules).await,
             Verifier::Asked | Verifier::Nothing => {
                 Err(unauthenticated(settings, "no verifier", None))
             }
@@ -60,8 +64,11 @@ impl Exchange<'_> {
             }
             Err(Denial { status, cause, detail, challenge }) => {
                 let challenge = (!challenge.is_empty()).then_some(challenge);
-                let retry_after =
-                    (cause == Cause::AuthenticationOverloaded).then_some(Duration::from_secs(1));
+                let passes_soon = matches!(
+                    cause,
+                    Cause::AuthenticationOverloaded | Cause::AuthenticationUnavailable
+                );
+                let retry_after = passes_soon.then_some(Duration::from_secs(1));
                 Err(Answer { status, detail, retry_after, challenge, ..Answer::of(cause) })
             }
         }
@@ -153,17 +160,19 @@ impl Exchange<'_> {
         at.is_some_and(|at| now.verifiers[at].still_has(user, users))
     }
 
-    fn by_token(
-        &self,
+    async fn by_token(
+        &mut self,
         settings: &Authentication,
-        keys: &KeySet,
+        keys: &Keys,
         rules: &Rules,
     ) -> Result<Identity, Denial> {
-        let deny = |detail| unauthenticated(settings, detail, None);
-        let field = self.authorization().map_err(deny)?;
-        let token = authorization::bearer(field).map_err(|unusable| deny(unusable.reason()))?;
-        let now_s = os::clock::wall().as_secs();
-        let claims = token::verify(token, keys, rules, now_s).map_err(|denied| {
+        let verified = match keys {
+            Keys::File(keys) => {
+                token::verify(self.token(settings)?, keys, rules, os::clock::wall().as_secs())
+            }
+            Keys::Fetched(fetched) => self.verify_by_issuer(settings, fetched, rules).await?,
+        };
+        let claims = verified.map_err(|denied| {
             let error = BearerError::InvalidToken(denied.description());
             unauthenticated(settings, denied.reason(), Some(error))
         })?;
@@ -183,6 +192,53 @@ impl Exchange<'_> {
             claims: Some(claims),
             response_fields: Vec::new(),
         })
+    }
+
+    /// Verifies the request's token by the keys of its issuer. If it names none of them, the issuer may have
+    /// new ones: then the request waits for the next fetch, if there may be one now.
+    async fn verify_by_issuer(
+        &mut self,
+        settings: &Authentication,
+        fetched: &Fetched,
+        rules: &Rules,
+    ) -> Result<Result<Claims, Denied>, Denial> {
+        let verify = |token: &str, keys: &KeySet| {
+            token::verify(token, keys, rules, os::clock::wall().as_secs())
+        };
+        let token = self.token(settings)?;
+        let keys = fetched.keys();
+        let verified = keys.as_deref().map(|keys| verify(token, keys));
+        if let Some(verified) = verified
+            && !matches!(verified, Err(Denied::UnknownKey { .. }))
+        {
+            return Ok(verified);
+        }
+        if let Some(ended) = fetched.ask(os::clock::now()) {
+            self.wait_for_keys(ended).await?;
+        }
+        let keys = fetched.keys().ok_or_else(no_keys)?;
+        Ok(verify(self.token(settings)?, &keys))
+    }
+
+    /// Waits for the end of a fetch, or until the client has gone.
+    async fn wait_for_keys(&mut self, mut ended: watch::Receiver<u64>) -> Result<(), Denial> {
+        let Client { stream, buffer, watchdog, .. } = &mut *self.client;
+        let mut ended = pin!(ended.changed());
+        let waiting = poll_fn(|cx| match client_gone(stream, buffer, false, cx) {
+            Poll::Ready(cause) => Poll::Ready(Err(cause)),
+            Poll::Pending => ended.as_mut().poll(cx).map(|_| Ok(())),
+        });
+        match watchdog.until(os::clock::now() + FETCH_MAX, waiting).await {
+            Some(Err(cause)) => Err(Denial { status: cause.status(), cause, ..no_keys() }),
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+
+    /// Returns the request's token.
+    fn token(&self, settings: &Authentication) -> Result<&str, Denial> {
+        let deny = |detail| unauthenticated(settings, detail, None);
+        let field = self.authorization().map_err(deny)?;
+        authorization::bearer(field).map_err(|unusable| deny(unusable.reason()))
     }
 
     /// Returns the value of the request's only Authorization field.
@@ -229,6 +285,12 @@ fn identity_fields(
 fn overloaded(detail: &'static str) -> Denial {
     let cause = Cause::AuthenticationOverloaded;
     Denial { status: cause.status(), cause, detail, challenge: String::new() }
+}
+
+/// The keys that verify tokens have never been fetched.
+fn no_keys() -> Denial {
+    let cause = Cause::AuthenticationUnavailable;
+    Denial { status: cause.status(), cause, detail: "no_keys", challenge: String::new() }
 }
 
 /// The request is refused, although it proves who sends it.

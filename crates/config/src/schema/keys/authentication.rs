@@ -132,8 +132,20 @@ static JWT: TableSpec = TableSpec {
         key(
             "keys_file",
             Kind::Text(form("file path")),
-            Absent::Required,
+            Absent::Then("see `keys_url`"),
             "A key set (JWKS, RFC 7517): RSA keys of at least 2,048 bits, P-256, P-384, P-521 and Ed25519. A changed file takes effect like a change of this one.",
+        ),
+        key(
+            "keys_url",
+            Kind::Text(form("URL")),
+            Absent::Then("see `keys_file`"),
+            "The URL of a key set, `jwks_uri` of an OpenID Connect issuer. Exactly one of this and `keys_file` is required. It is fetched about every ten minutes (or as often as its `Cache-Control: max-age` says, between a minute and a day), and at once for a token with an unknown key, at most every 30 s. The last set that could be fetched stays in use.",
+        ),
+        key(
+            "keys_ca",
+            Kind::Text(form("file path")),
+            Absent::Then("the authorities that this system trusts"),
+            "Certificates (PEM) of the authorities that may have issued the certificate of the server of `keys_url`.",
         ),
         key(
             "symmetric_keys",

@@ -81,6 +81,63 @@ fn the_server_name_chooses_the_certificate() {
 }
 
 #[test]
+fn certificates_of_a_directory_come_and_go() {
+    let Some(scene) = Scene::new("tls-directory", &["nginx", "openssl"]) else {
+        return;
+    };
+    let nginx = Nginx::start(&scene, 11, "");
+    let ca = Authority::new(&scene, "ca");
+    let folder = scene.folder().join("certs");
+    std::fs::create_dir_all(&folder).unwrap();
+    let copy = |from: &Path, to: &str| {
+        std::fs::copy(from, folder.join(to)).unwrap();
+    };
+    let a = ca.issue("a", &["a.example.com"]);
+    copy(&a.chain, "a.pem");
+    copy(&a.key, "a.key");
+    // As certbot has it: links into another folder.
+    let b = ca.issue("b", &["b.example.com"]);
+    std::fs::create_dir_all(folder.join("b.example.com")).unwrap();
+    for (file, name) in [(&b.chain, "fullchain.pem"), (&b.key, "privkey.pem")] {
+        std::os::unix::fs::symlink(file, folder.join("b.example.com").join(name)).unwrap();
+    }
+    std::fs::write(folder.join("README"), "not a certificate").unwrap();
+    let listener = format!(
+        "tls = {{ certificate_directory = \"{}\", unknown_names = \"refuse\" }}\n",
+        folder.display()
+    );
+    let weir = Weir::start(&scene, &config(&scene, &listener, "", &[nginx.address()]));
+    let seen = |name: &str| s_client(&scene, weir.front(), &["-servername", name], ASK);
+    assert_eq!(shown(&seen("a.example.com")), "a.example.com");
+    assert_eq!(shown(&seen("b.example.com")), "b.example.com");
+    let is_refused = |finished: &Finished| !finished.stdout.contains("subject=");
+    assert!(is_refused(&seen("c.example.com")));
+    assert!(is_refused(&s_client(&scene, weir.front(), &["-noservername"], ASK)));
+    let line = wait_for_cause(&weir, "client_tls_error");
+    assert_eq!(line["fault"], "client", "{line}");
+
+    // Chain and key in one file; written beside and renamed.
+    let c = ca.issue("c", &["c.example.com"]);
+    let both = [&c.chain, &c.key].map(|file| std::fs::read_to_string(file).unwrap()).concat();
+    std::fs::write(folder.join(".new"), both).unwrap();
+    std::fs::rename(folder.join(".new"), folder.join("c.pem")).unwrap();
+    wait::until("the new certificate", SOON, || {
+        (!is_refused(&seen("c.example.com"))).then_some(())
+    });
+    std::fs::remove_file(folder.join("a.pem")).unwrap();
+    wait::until("the end of another", SOON, || is_refused(&seen("a.example.com")).then_some(()));
+
+    // One that cannot be used changes nothing.
+    let from = weir.log().len();
+    copy(&a.chain, "d.pem");
+    weir.wait_for_log_from(from, &["no key for", "d.pem"], SOON);
+    assert_eq!(shown(&seen("c.example.com")), "c.example.com");
+    let checked = run(&scene, &["check", &path(&scene.folder().join("weir.toml"))]);
+    assert_eq!(checked.code, Some(2), "{checked:?}");
+    assert!(checked.stderr.contains("d-key.pem"), "{checked:?}");
+}
+
+#[test]
 fn versions_and_protocols_are_agreed_on() {
     let Some(scene) = Scene::new("tls-versions", &["nginx", "openssl", "curl"]) else {
         return;

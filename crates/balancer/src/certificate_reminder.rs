@@ -87,6 +87,7 @@ mod tests {
         let mut listener = checked.snapshot.listeners[0].clone();
         listener.tls = Some(model::ListenerTls {
             certificates: vec![certificate],
+            unknown_names: model::UnknownNames::First,
             version_min: model::TlsVersion::Tls12,
             client_certificates: None,
             ciphers: Vec::new(),

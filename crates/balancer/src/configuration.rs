@@ -3,7 +3,7 @@
 use model::{
     Action, Balance, Certificate, CheckKind, Content, ContentCoding, ErrorPage, ErrorSet,
     FieldChanges, FieldMatch, HostPattern, Listener, Maintenance, PathMatch, Protocol, RedactQuery,
-    Respond, ResponseFilter, Route, Service, ServiceTls, Snapshot, Text,
+    Respond, ResponseFilter, Route, Service, ServiceTls, Snapshot, Text, UnknownNames,
 };
 use serde_json::{Value, json};
 
@@ -109,6 +109,11 @@ fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
         },
         "tls": listener.tls.as_ref().map(|tls| json!({
             "certificates": tls.certificates.iter().map(certificate).collect::<Value>(),
+            "unknown_names": match &tls.unknown_names {
+                UnknownNames::First => Value::Null,
+                UnknownNames::As(name) => json!(name),
+                UnknownNames::Refuse => json!("refuse"),
+            },
             "version_min": tls.version_min.as_str(),
             "client_certificates": tls.client_certificates.as_ref().map(|clients| json!({
                 "ca": clients.ca.path,

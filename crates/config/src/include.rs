@@ -227,7 +227,7 @@ fn add(
 }
 
 fn report(title: String, span: &Span, error: Unreadable, problems: &Problems) {
-    let Unreadable { why, help, is_denied: _ } = error;
+    let Unreadable { why, help, .. } = error;
     let mut diagnostic = Diagnostic::error(title, span.clone(), why);
     diagnostic.help.extend(help);
     problems.report(diagnostic);

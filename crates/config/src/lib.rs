@@ -125,12 +125,14 @@ pub struct Unreadable {
     pub help: Option<String>,
     /// It exists, but this user may not read it.
     pub is_denied: bool,
+    /// It does not exist.
+    pub is_missing: bool,
 }
 
 impl Unreadable {
     fn not_here() -> Unreadable {
         let why = "files are not read here".to_owned();
-        Unreadable { why, help: None, is_denied: false }
+        Unreadable { why, help: None, is_denied: false, is_missing: false }
     }
 }
 

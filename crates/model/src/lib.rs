@@ -73,7 +73,7 @@ pub use tcp_path::{TcpPath, TcpPathTotals, TcpSample};
 pub use text::Text;
 pub use tls::{
     Certificate, ClientCertificates, HttpVersion, ListenerTls, Material, ProxyVersion, ServiceTls,
-    TlsVersion,
+    TlsVersion, UnknownNames,
 };
 pub use traffic::{
     Action, Content, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch, RateKey,

@@ -43,8 +43,10 @@ pub struct Certificate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerTls {
     /// At least one. Selected by the server name (SNI) that the client sends, exact before
-    /// wildcard; a client that sends none or another gets the first.
+    /// wildcard.
     pub certificates: Vec<Certificate>,
+    /// Which one a client gets that sends no name, or another.
+    pub unknown_names: UnknownNames,
     /// The minimum version.
     pub version_min: TlsVersion,
     /// The permitted cipher suites, by their IANA names, in the server's order of preference;
@@ -54,6 +56,18 @@ pub struct ListenerTls {
     pub client_certificates: Option<ClientCertificates>,
     /// Strict-Transport-Security (RFC 6797): how long browsers must use TLS only.
     pub hsts: Option<Duration>,
+}
+
+/// What a client gets that sends no server name, or one that no certificate has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum UnknownNames {
+    /// The first certificate.
+    #[default]
+    First,
+    /// The certificate that is for this name.
+    As(String),
+    /// None: the handshake fails.
+    Refuse,
 }
 
 impl ListenerTls {

@@ -1,7 +1,7 @@
 //! Selects the certificate for a client.
 //!
 //! By the server name that it sends (SNI, RFC 6066 section 3): a certificate for exactly that name,
-//! else one whose wildcard covers it (one label, RFC 9525 section 6.3), else the first. Among
+//! else one whose wildcard covers it (one label, RFC 9525 section 6.3), else as the listener says. Among
 //! several for one name, the first whose key type the client supports: so an ECDSA and an RSA
 //! certificate can be configured side by side.
 
@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use model::UnknownNames;
 use rustls::SignatureScheme;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -21,13 +22,22 @@ pub(crate) struct ByName {
     exact: HashMap<String, Vec<usize>>,
     /// By what follows `*.`.
     wildcard: HashMap<String, Vec<usize>>,
+    /// For names that none has, in order of preference.
+    others: Vec<usize>,
 }
 
 impl ByName {
     /// At least one, in order of preference.
-    pub(crate) fn new(certificates: Vec<(CertifiedKey, Facts)>) -> ByName {
-        let mut by_name =
-            ByName { certificates: Vec::new(), exact: HashMap::new(), wildcard: HashMap::new() };
+    pub(crate) fn new(
+        certificates: Vec<(CertifiedKey, Facts)>,
+        unknown_names: &UnknownNames,
+    ) -> ByName {
+        let mut by_name = ByName {
+            certificates: Vec::new(),
+            exact: HashMap::new(),
+            wildcard: HashMap::new(),
+            others: Vec::new(),
+        };
         for (index, (certified, facts)) in certificates.into_iter().enumerate() {
             for name in facts.names {
                 let (map, name) = match name.strip_prefix("*.") {
@@ -38,7 +48,20 @@ impl ByName {
             }
             by_name.certificates.push(Arc::new(certified));
         }
+        by_name.others = match unknown_names {
+            UnknownNames::First => (0..by_name.certificates.len()).collect(),
+            UnknownNames::As(name) => by_name.named(name).collect(),
+            UnknownNames::Refuse => Vec::new(),
+        };
         by_name
+    }
+
+    /// Returns the certificates for a name in lower case, in order of preference.
+    fn named(&self, name: &str) -> impl Iterator<Item = usize> {
+        let exact = self.exact.get(name);
+        let parent = name.split_once('.').map(|(_, parent)| parent);
+        let wildcard = parent.and_then(|parent| self.wildcard.get(parent));
+        exact.into_iter().chain(wildcard).flatten().copied()
     }
 
     /// Returns the certificate for `name`, for a client that supports what `takes` accepts.
@@ -48,15 +71,14 @@ impl ByName {
         takes: impl Fn(&CertifiedKey) -> bool,
     ) -> Option<Arc<CertifiedKey>> {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
-        let exact = name.as_deref().and_then(|name| self.exact.get(name));
-        let behind = name.as_deref().and_then(|name| name.split_once('.')).map(|(_, rest)| rest);
-        let wildcard = behind.and_then(|behind| self.wildcard.get(behind));
-        let named = exact.into_iter().chain(wildcard).flatten();
-        let named = named.filter_map(|&index| self.certificates.get(index));
-        let all = named.clone().chain(&self.certificates);
+        let candidates = || {
+            let named = name.as_deref().into_iter().flat_map(|name| self.named(name));
+            let all = named.chain(self.others.iter().copied());
+            all.filter_map(|index| self.certificates.get(index))
+        };
+        let fitting = candidates().find(|certified| takes(certified));
         // If the client supports none of them, the handshake fails with the one that fits best.
-        let best = all.clone().next();
-        all.into_iter().find(|certified| takes(certified)).or(best).cloned()
+        fitting.or_else(|| candidates().next()).cloned()
     }
 }
 

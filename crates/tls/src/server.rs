@@ -42,7 +42,8 @@ pub fn server(tls: &ListenerTls, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, Mi
         None => builder.with_no_client_auth(),
         Some(clients) => builder.with_client_cert_verifier(verifier(clients)?),
     };
-    let mut config = builder.with_cert_resolver(Arc::new(ByName::new(certificates)));
+    let mut config =
+        builder.with_cert_resolver(Arc::new(ByName::new(certificates, &tls.unknown_names)));
     config.ignore_client_order = !tls.ciphers.is_empty();
     config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
     config.ticketer = Ticketer::new().map_err(unusable)?;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{Certificate, ClientCertificates, ListenerTls, Material, ServiceTls, TlsVersion};
+use model::{
+    Certificate, ClientCertificates, ListenerTls, Material, ServiceTls, TlsVersion, UnknownNames,
+};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
     date_time_ymd,
@@ -52,6 +54,7 @@ fn leaf(by: &Issuer, names: &[&str]) -> Certificate {
 fn listener(certificates: Vec<Certificate>) -> ListenerTls {
     ListenerTls {
         certificates,
+        unknown_names: UnknownNames::First,
         version_min: TlsVersion::Tls12,
         client_certificates: None,
         ciphers: Vec::new(),
@@ -143,6 +146,7 @@ fn of_one_name_the_key_that_the_client_takes_is_shown() {
     let ders: Vec<_> = certificates.iter().map(der).collect();
     let by_name = resolve::ByName::new(
         certificates.iter().map(|one| facts::certified(one).unwrap()).collect(),
+        &UnknownNames::First,
     );
     let find = |schemes: &[rustls::SignatureScheme]| {
         let takes = |one: &rustls::sign::CertifiedKey| one.key.choose_scheme(schemes).is_some();
@@ -153,6 +157,31 @@ fn of_one_name_the_key_that_the_client_takes_is_shown() {
     assert!(find(&[ECDSA_NISTP256_SHA256]) == ders[1]);
     // None fits: the handshake fails, but not for lack of a certificate.
     assert!(find(&[RSA_PSS_SHA256]) == ders[0]);
+}
+
+#[test]
+fn unknown_names_get_what_the_listener_says() {
+    let ca = authority("ca");
+    let certificates = vec![leaf(&ca, &["a.test"]), leaf(&ca, &["*.b.test"])];
+    let ders: Vec<_> = certificates.iter().map(der).collect();
+    let verified = client(&ServiceTls { verify: false, ..service(&ca) }, &[]).unwrap();
+    let named = |name: &str| UnknownNames::As(name.to_owned());
+    for (unknown_names, asked, expected) in [
+        (UnknownNames::First, "other.test", Some(0)),
+        (named("x.b.test"), "other.test", Some(1)),
+        (named("a.test"), "other.test", Some(0)),
+        (named("x.b.test"), "a.test", Some(0)),
+        (UnknownNames::Refuse, "other.test", None),
+        (UnknownNames::Refuse, "127.0.0.1", None),
+        (UnknownNames::Refuse, "y.b.test", Some(1)),
+        (UnknownNames::Refuse, "A.test", Some(0)),
+    ] {
+        let tls =
+            ListenerTls { unknown_names: unknown_names.clone(), ..listener(certificates.clone()) };
+        let shaken = shake(&verified, &server(&tls, &[]).unwrap(), asked);
+        let shown = shaken.ok().map(|(seen, _)| seen.peer_certificates().unwrap()[0].to_vec());
+        assert_eq!(shown, expected.map(|at: usize| ders[at].clone()), "{unknown_names:?} {asked}");
+    }
 }
 
 #[test]

@@ -70,6 +70,7 @@ impl Pki {
         };
         let tls = model::ListenerTls {
             certificates: vec![certificate],
+            unknown_names: model::UnknownNames::First,
             version_min: model::TlsVersion::Tls12,
             ciphers: Vec::new(),
             client_certificates: None,

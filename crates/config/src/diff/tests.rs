@@ -223,6 +223,7 @@ fn a_renewed_certificate_is_reported_without_its_bytes() {
                 ocsp: None,
                 acme: None,
             }],
+            unknown_names: model::UnknownNames::First,
             version_min: TlsVersion::Tls12,
             client_certificates: None,
             ciphers: Vec::new(),

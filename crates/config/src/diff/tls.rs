@@ -3,7 +3,9 @@
 
 use std::fmt::Write as _;
 
-use model::{Certificate, ClientCertificates, HostPattern, ListenerTls, Material, ServiceTls};
+use model::{
+    Certificate, ClientCertificates, HostPattern, ListenerTls, Material, ServiceTls, UnknownNames,
+};
 
 use super::{Words, or};
 use model::units::show_duration;
@@ -13,7 +15,14 @@ pub(super) fn listener(old: Option<&ListenerTls>, new: Option<&ListenerTls>, wor
     let (Some(old), Some(new)) = (old, new) else {
         return words.value("tls", &old.is_some(), &new.is_some(), on_off);
     };
-    let ListenerTls { certificates, version_min, ciphers, client_certificates, hsts } = old;
+    let ListenerTls {
+        certificates,
+        unknown_names,
+        version_min,
+        ciphers,
+        client_certificates,
+        hsts,
+    } = old;
     if paths(certificates) == paths(&new.certificates) {
         for (old, new) in certificates.iter().zip(&new.certificates) {
             renewed("tls.certificates", old, new, words);
@@ -25,6 +34,11 @@ pub(super) fn listener(old: Option<&ListenerTls>, new: Option<&ListenerTls>, wor
             words.hidden("tls.certificates", certificates, &new.certificates);
         }
     }
+    words.value("tls.unknown_names", unknown_names, &new.unknown_names, |names| match names {
+        UnknownNames::First => "the first certificate".to_owned(),
+        UnknownNames::As(name) => name.clone(),
+        UnknownNames::Refuse => "refuse".to_owned(),
+    });
     words.value("tls.version_min", version_min, &new.version_min, |version| {
         version.as_str().to_owned()
     });

@@ -2,6 +2,7 @@
 //! of the configuration. Errors are reported at the key that names the file.
 
 mod acme;
+mod certificate_directory;
 mod client_lists;
 mod credentials;
 
@@ -11,15 +12,15 @@ use std::sync::Arc;
 
 use model::{
     Acme, AffinityKey, AffinityKeyFile, Authentication, Certificate, ClientCertificates,
-    ListenerTls, Material, ServiceTls, TlsVersion,
+    ListenerTls, Material, ServiceTls, TlsVersion, UnknownNames,
 };
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
-use crate::diagnostic::{At, Diagnostic, Problems, Span};
+use crate::diagnostic::{At, Diagnostic, Problems, Severity, Span, quote};
 use crate::names::Names;
 use crate::raw::{
     Document, RawAction, RawCertificate, RawErrorPage, RawListenerTls, RawRespond, RawRoute,
-    RawServiceTls,
+    RawServiceTls, RawUnknownNames,
 };
 use crate::sources::Sources;
 use crate::{Found, Surroundings, Unreadable};
@@ -137,8 +138,13 @@ impl Reader<'_> {
 
     fn listener(&self, raw: &RawListenerTls) -> Option<ListenerTls> {
         // All are checked, even if the first has errors.
-        let usable: Vec<_> =
+        let mut usable: Vec<_> =
             raw.certificates.iter().map(|certificate| self.certificate(certificate)).collect();
+        match raw.directory.as_ref().map(|at| self.certificate_directory(at)) {
+            Some(Some(found)) => usable.extend(found.into_iter().map(Some)),
+            Some(None) => usable.push(None),
+            None => {}
+        }
         let clients = raw.clients.as_ref().map(|clients| {
             Some(ClientCertificates {
                 ca: self.authorities(clients.ca.as_ref()?)?,
@@ -146,25 +152,63 @@ impl Reader<'_> {
             })
         });
         self.twice(usable.iter().flatten());
-        if raw.certificates.is_empty() {
+        if raw.certificates.is_empty() && raw.directory.is_none() {
             let diagnostic = Diagnostic::error(
                 "TLS needs a certificate",
                 raw.span.clone(),
                 "none is shown to clients",
             );
             self.problems.report_absence(
-                diagnostic.help("write certificates = [{ chain = \"…\", key = \"…\" }]"),
+                diagnostic.help(
+                    "write certificates = [{ chain = \"…\", key = \"…\" }] or certificate_directory = \"…\"",
+                ),
             );
             return None;
         }
-        let certificates: Option<Vec<_>> = usable.into_iter().collect();
+        let usable: Vec<_> = usable.into_iter().collect::<Option<_>>()?;
+        let unknown_names = self.unknown_names(raw, &usable)?;
         Some(ListenerTls {
-            certificates: certificates?.into_iter().map(|usable| usable.certificate).collect(),
+            certificates: usable.into_iter().map(|usable| usable.certificate).collect(),
+            unknown_names,
             version_min: raw.version_min,
             ciphers: self.ciphers(raw)?,
             client_certificates: clients.map_or(Some(None), |clients| clients.map(Some))?,
             hsts: raw.hsts.as_ref().map(|at| at.value),
         })
+    }
+
+    /// Returns which certificate clients get that name none.
+    fn unknown_names(&self, raw: &RawListenerTls, usable: &[Usable]) -> Option<UnknownNames> {
+        let named = match &raw.unknown_names {
+            None if raw.certificates.is_empty() => {
+                let diagnostic = Diagnostic::error(
+                    "`certificate_directory` without `unknown_names`",
+                    raw.directory.as_ref().map_or(&raw.span, |at| &at.span).clone(),
+                    "which of them is for clients that name none?",
+                );
+                self.problems.report_absence(diagnostic.help(
+                    "write unknown_names = \"www.example.com\" for the certificate of that name, or \"refuse\"",
+                ));
+                return None;
+            }
+            None => return Some(UnknownNames::First),
+            Some(At { value: RawUnknownNames::Refuse, .. }) => return Some(UnknownNames::Refuse),
+            Some(At { value: RawUnknownNames::Named(name), span }) => {
+                At { value: name, span: span.clone() }
+            }
+        };
+        let parent = named.value.split_once('.').map(|(_, parent)| format!("*.{parent}"));
+        let is_for = |one: &&Usable| {
+            one.names.iter().any(|name| name == named.value || Some(name) == parent.as_ref())
+        };
+        if usable.iter().find(is_for).is_none() {
+            let title = format!("no certificate for {}", quote(named.value));
+            let diagnostic =
+                Diagnostic::error(title, named.span, "none of this listener's has this name");
+            self.problems.report(diagnostic.on_machine());
+            return None;
+        }
+        Some(UnknownNames::As(named.value.clone()))
     }
 
     /// Returns the cipher suites, if one of them can be used with the enabled versions.
@@ -236,8 +280,8 @@ impl Reader<'_> {
             acme: None,
         };
         let at = raw.chain.as_ref()?;
-        let facts = match tls::certificate(&certificate) {
-            Ok(facts) => facts,
+        match tls::certificate(&certificate) {
+            Ok(facts) => self.usable(certificate, facts, &at.span, Severity::Error),
             Err(mut mistake) => {
                 if mistake.about == Part::Key && raw.key == raw.chain {
                     mistake.help = Some("name the file of its key: key = \"…\"".to_owned());
@@ -248,14 +292,24 @@ impl Reader<'_> {
                     Part::Chain | Part::Ca => None,
                 };
                 self.report_mistake(mistake, place.unwrap_or(at));
-                return None;
+                None
             }
-        };
+        }
+    }
+
+    /// Returns a certificate if it is valid today; otherwise reports that with `severity`.
+    fn usable(
+        &self,
+        certificate: Certificate,
+        facts: Facts,
+        span: &Span,
+        severity: Severity,
+    ) -> Option<Usable> {
         if let Some(stranger) = &facts.followed_by_stranger {
             self.problems.report(
                 Diagnostic::warning(
                     "a chain with a gap",
-                    at.span.clone(),
+                    span.clone(),
                     format!("issued by {}, but followed by {stranger}", facts.issuer),
                 )
                 .help(
@@ -264,15 +318,15 @@ impl Reader<'_> {
                 .on_machine(),
             );
         }
-        self.is_valid_today(&facts, &at.span).then(|| Usable {
+        self.is_valid_today(&facts, span, severity).then(|| Usable {
             certificate,
             kind: facts.key,
             names: facts.names,
-            span: at.span.clone(),
+            span: span.clone(),
         })
     }
 
-    fn is_valid_today(&self, facts: &Facts, span: &Span) -> bool {
+    fn is_valid_today(&self, facts: &Facts, span: &Span, severity: Severity) -> bool {
         let Some(now_s) = self.surroundings.now_s() else { return true };
         let whose = whose(facts);
         let (diagnostic, valid) = match facts.validity(now_s) {
@@ -303,7 +357,8 @@ impl Reader<'_> {
                 (error.help("clients refuse it until then; is this machine's clock right?"), false)
             }
         };
-        self.problems.report(diagnostic.on_machine());
+        let severity = if valid { diagnostic.severity } else { severity };
+        self.problems.report(Diagnostic { severity, ..diagnostic }.on_machine());
         valid
     }
 
@@ -401,21 +456,26 @@ impl Reader<'_> {
                 }
                 Some(found.material)
             }
-            Err(Unreadable { why, help, is_denied }) => {
-                let title = format!("cannot read {}", at.value.display());
-                let mut diagnostic = Diagnostic::error(title, at.span.clone(), why);
-                match (is_denied, self.user) {
-                    (true, Some(user)) => {
-                        diagnostic = diagnostic.help(format!(
-                            "as root Weir could read it at its start; since then it is user \"{user}\": let that user read it"
-                        ));
-                    }
-                    _ => diagnostic.help.extend(help),
-                }
-                self.problems.report(diagnostic.on_machine());
+            Err(error) => {
+                self.unreadable(at, error);
                 None
             }
         }
+    }
+
+    fn unreadable(&self, at: &At<PathBuf>, error: Unreadable) {
+        let Unreadable { why, help, is_denied, .. } = error;
+        let title = format!("cannot read {}", at.value.display());
+        let mut diagnostic = Diagnostic::error(title, at.span.clone(), why);
+        match (is_denied, self.user) {
+            (true, Some(user)) => {
+                diagnostic = diagnostic.help(format!(
+                    "as root Weir could read it at its start; since then it is user \"{user}\": let that user read it"
+                ));
+            }
+            _ => diagnostic.help.extend(help),
+        }
+        self.problems.report(diagnostic.on_machine());
     }
 
     fn report_mistake(&self, mistake: Mistake, at: &At<PathBuf>) {

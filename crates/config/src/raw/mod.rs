@@ -40,7 +40,7 @@ pub(crate) use acme::{RawAcme, RawExternalAccount};
 pub(crate) use authentication::{
     RawAuthentication, RawForwardAuth, RawKeySource, RawScheme, RawToken,
 };
-pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls};
+pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls, RawUnknownNames};
 pub(crate) use top::{document, includes};
 
 use crate::diagnostic::{At, Span, Wrong};

@@ -21,10 +21,19 @@ pub(crate) struct RawListenerTls {
     /// Of the key.
     pub(crate) span: Span,
     pub(crate) certificates: Vec<RawCertificate>,
+    pub(crate) directory: Option<At<PathBuf>>,
+    pub(crate) unknown_names: Option<At<RawUnknownNames>>,
     pub(crate) version_min: TlsVersion,
     pub(crate) ciphers: Vec<At<&'static str>>,
     pub(crate) clients: Option<RawClients>,
     pub(crate) hsts: Option<At<Duration>>,
+}
+
+/// `unknown_names`.
+#[derive(Debug)]
+pub(crate) enum RawUnknownNames {
+    Refuse,
+    Named(String),
 }
 
 /// `certificates` or `certificate`. Unreadable values have been reported.
@@ -66,6 +75,8 @@ pub(super) fn of_listener(table: &mut Table<'_>) -> Option<RawListenerTls> {
     let tls = RawListenerTls {
         span: span.unwrap_or_else(|| table.span.clone()),
         certificates: table.tables("certificates").into_iter().map(certificate).collect(),
+        directory: table.text("certificate_directory", file_path),
+        unknown_names: table.text("unknown_names", unknown_names),
         version_min: table.word("version_min", TlsVersion::Tls12),
         ciphers: table.texts("ciphers", |name| choose(name, CIPHERS)).unwrap_or_default(),
         clients: table.table("client_certificates").map(|mut table| {
@@ -95,6 +106,13 @@ pub(super) fn of_service(table: &mut Table<'_>) -> Option<RawServiceTls> {
     };
     table.finish();
     Some(tls)
+}
+
+fn unknown_names(text: &str) -> Result<RawUnknownNames, Wrong> {
+    match text {
+        "refuse" => Ok(RawUnknownNames::Refuse),
+        name => net::host(name).map(RawUnknownNames::Named),
+    }
 }
 
 fn certificate(mut table: Table<'_>) -> RawCertificate {

@@ -89,12 +89,14 @@ impl Folder {
             _ => None,
         };
         let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
-        Unreadable { why: error.to_string(), help, is_denied }
+        let is_missing =
+            matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        Unreadable { why: error.to_string(), help, is_denied, is_missing }
     }
 }
 
 fn refused(why: String) -> Unreadable {
-    Unreadable { why, help: None, is_denied: false }
+    Unreadable { why, help: None, is_denied: false, is_missing: false }
 }
 
 fn found_at(path: &Path, bytes: Vec<u8>, metadata: &Metadata) -> Found {

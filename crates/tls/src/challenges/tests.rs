@@ -93,6 +93,7 @@ fn normal() -> Arc<ServerConfig> {
             ocsp: None,
             acme: None,
         }],
+        unknown_names: model::UnknownNames::First,
         version_min: model::TlsVersion::Tls12,
         ciphers: Vec::new(),
         client_certificates: None,

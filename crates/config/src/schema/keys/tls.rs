@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::TlsVersion;
 
-use super::{FILE, HOST, duration};
+use super::{FILE, HOST, duration, form};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
@@ -33,8 +33,22 @@ pub(crate) static LISTENER_TLS: TableSpec = TableSpec {
         key(
             "certificates",
             Kind::Tables(&CERTIFICATE),
-            Absent::Required,
-            "Weir selects the certificate by the server name (SNI) that a client sends: exact before wildcard, else the first. Of several for one name, it takes the first whose key type (ECDSA, RSA) the client supports.",
+            Absent::Then("those of `certificate_directory`, which is required then"),
+            "Weir selects the certificate by the server name (SNI) that a client sends: exact before wildcard, else as `unknown_names` says. Of several for one name, it takes the first whose key type (ECDSA, RSA) the client supports.",
+        ),
+        key(
+            "certificate_directory",
+            FILE,
+            Absent::Then("none"),
+            "A directory with further certificates: files `*.pem` and `*.crt`, each with its key in the same file or in one beside it (`NAME.key`, `NAME-key.pem`), and folders with `fullchain.pem` and `privkey.pem` (as certbot makes them) or `tls.crt` and `tls.key`. What is added, replaced or removed takes effect like a change of a file. One that has expired is left out.",
+        ),
+        key(
+            "unknown_names",
+            Kind::Text(form("`refuse` or host")),
+            Absent::Then(
+                "the first of `certificates`; required if there is only `certificate_directory`",
+            ),
+            "What clients get that send no server name, or one that no certificate has: the certificate for this name, or with `\"refuse\"` none, so that the handshake fails (also of clients that send no name, such as many health checks).",
         ),
         key(
             "version_min",

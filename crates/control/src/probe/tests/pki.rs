@@ -52,6 +52,7 @@ pub(super) fn server(
     let client_certificates = asks_clients.then(|| ClientCertificates { ca: ca(), required: true });
     let tls = ListenerTls {
         certificates: vec![certificate],
+        unknown_names: model::UnknownNames::First,
         version_min: TlsVersion::Tls12,
         client_certificates,
         ciphers: Vec::new(),

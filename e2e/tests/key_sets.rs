@@ -163,9 +163,11 @@ fn without_any_keys_requests_are_refused_until_there_are_some() {
     assert!(log.contains("a key set could not be fetched") && log.contains("500"), "{log}");
     assert!(!log.contains("secret"), "{log}");
 
-    // It is asked again by itself.
+    // It is asked again without any request.
     endpoint.says(ok(&key_set([&one])));
-    wait::until("the keys", SOON, || (ask(&[&token]).status == 200).then_some(()));
+    let keys = || weir.metric("weir_key_set_keys", &["authentication=\"api\""]) as u64;
+    wait::until("the keys", SOON, || (keys() == 1).then_some(()));
+    assert_eq!(ask(&[&token]).status, 200);
     assert_eq!(app.stat("requests"), 1);
 }
 
@@ -200,5 +202,12 @@ fn the_issuers_certificate_is_verified() {
     weir.hang_up();
     weir.wait_for_log_from(from, &["reloaded"], SOON);
     // The reload has waited for it.
+    assert_eq!(status(), 200);
+
+    // With other authorities in the same file, the issuer is not trusted any more, but still the same.
+    let from = weir.log().len();
+    std::fs::copy(Authority::new(&scene, "other-ca").pem(), authority.pem()).unwrap();
+    weir.wait_for_log_from(from, &["reloaded"], SOON);
+    weir.wait_for_log_from(from, &["name the CA", "the keys fetched before stay in use"], SOON);
     assert_eq!(status(), 200);
 }

@@ -127,7 +127,22 @@ fn certificates_of_a_directory_come_and_go() {
     std::fs::remove_file(folder.join("a.pem")).unwrap();
     wait::until("the end of another", SOON, || is_refused(&seen("a.example.com")).then_some(()));
 
-    // One that cannot be used changes nothing.
+    // A folder as Kubernetes makes it. Its certificate has expired, and is used for want of another.
+    let old = ca.issue_expired("old", &["old.example.com"]);
+    std::fs::create_dir_all(folder.join("secret")).unwrap();
+    copy(&old.key, "secret/tls.key");
+    copy(&old.chain, "secret/tls.crt");
+    wait::until("an expired certificate", SOON, || {
+        (!is_refused(&seen("old.example.com"))).then_some(())
+    });
+
+    // One that cannot be used changes nothing; not even a file that has just been begun.
+    let from = weir.log().len();
+    std::fs::write(folder.join("c.pem"), "-----BEGIN").unwrap();
+    weir.wait_for_log_from(from, &["no certificate in", "c.pem"], SOON);
+    assert_eq!(shown(&seen("c.example.com")), "c.example.com");
+    copy(&c.chain, "c.pem");
+    copy(&c.key, "c.key");
     let from = weir.log().len();
     copy(&a.chain, "d.pem");
     weir.wait_for_log_from(from, &["no key for", "d.pem"], SOON);

@@ -50,7 +50,7 @@ pub(crate) struct Performer {
     retry_after_s: Arc<Mutex<Option<i64>>>,
 }
 
-/// The last connection, while it is open, and whom it leads to. It stays on its thread.
+/// The last connection, while it is open, and the authority that it leads to. It stays on its thread.
 type Kept = Option<(String, Connection)>;
 
 struct Call {
@@ -161,8 +161,8 @@ impl Performer {
     ) -> Result<(Connection, Response), HttpError> {
         let limits = ExchangeLimits { timeout: EXCHANGE_MAX, body_max_bytes: BODY_MAX_BYTES };
         let failed = |error| HttpError::Exchange { host: target.authority().to_owned(), error };
-        if let Some((whom, mut connection)) = kept
-            && whom == target.authority()
+        if let Some((authority, mut connection)) = kept
+            && authority == target.authority()
             && connection.reusable()
         {
             match connection.exchange(request, &limits).await {

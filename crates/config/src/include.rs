@@ -171,7 +171,11 @@ fn names(pattern: &Pattern, surroundings: &dyn Surroundings) -> Result<Vec<OsStr
     if pattern.is_one_file() {
         return Ok(vec![pattern.name.clone().into()]);
     }
-    let mut names = surroundings.names(&pattern.folder, &pattern.name)?;
+    let mut names = match surroundings.names(&pattern.folder, &pattern.name) {
+        // A folder that does not exist is as good as an empty one.
+        Err(Unreadable { is_missing: true, .. }) => Vec::new(),
+        names => names?,
+    };
     names.sort_unstable();
     Ok(names)
 }

@@ -63,11 +63,10 @@ pub trait Surroundings {
         self.file(path)
     }
 
-    /// Returns the names in `folder` that [`matches`] finds for `pattern`, in any order; none if there is no
-    /// such folder.
+    /// Returns the names in `folder` that [`matches`] finds for `pattern`, in any order.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// The folder cannot be read, or does not exist.
     fn names(&self, folder: &Path, pattern: &str) -> Result<Vec<OsString>, Unreadable> {
         let _ = (folder, pattern);
         Err(Unreadable::not_here())

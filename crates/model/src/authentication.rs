@@ -64,7 +64,7 @@ pub struct TokenRules {
 pub enum KeySource {
     /// A file.
     File(Material),
-    /// An issuer of tokens, of which it is fetched again and again.
+    /// The issuer of the tokens, from which it is fetched again and again.
     Issuer(IssuerKeys),
 }
 

@@ -199,9 +199,10 @@ impl Handle {
 
     /// Call before a configuration is published: does what would hold up the workers, in their first
     /// TLS handshake or when they first see the configuration. Takes some 40 ms if it is the first that
-    /// uses TLS, and the time to parse its files of users and keys.
+    /// uses TLS, and the time to parse its files of users, keys and certificates.
     pub fn prepare(&self, snapshot: &Snapshot) {
         self.shared.authentications.prepare(snapshot);
+        self.shared.tls.prepare(snapshot);
         if snapshot.uses_tls() {
             ::tls::collect_entropy();
         }

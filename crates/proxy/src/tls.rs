@@ -14,6 +14,8 @@ type Alpn = &'static [&'static [u8]];
 pub(crate) struct TlsConfigs {
     servers: Mutex<Kept<(ListenerTls, Alpn), ServerConfig>>,
     clients: Mutex<Kept<(Arc<ServiceTls>, HttpVersion), ClientConfig>>,
+    /// Those of the configuration that was prepared last, which no worker may use yet.
+    prepared: Mutex<Option<InUse>>,
 }
 
 /// The configurations that a snapshot needs, in its order of listeners and services.
@@ -23,6 +25,13 @@ pub(crate) struct InUse {
 }
 
 impl TlsConfigs {
+    /// Builds the configurations of a snapshot before it is published, so that workers find them: those of
+    /// thousands of certificates take longer than a request should wait.
+    pub(crate) fn prepare(&self, snapshot: &Snapshot) {
+        let in_use = self.of(snapshot);
+        *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some(in_use);
+    }
+
     /// Returns the configurations of a snapshot; those no longer in use are dropped.
     pub(crate) fn of(&self, snapshot: &Snapshot) -> InUse {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);

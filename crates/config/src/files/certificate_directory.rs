@@ -1,92 +1,122 @@
 //! The certificates of a directory (`certificate_directory`), with their keys: files of one certificate each,
 //! as HAProxy reads them, and the folders that certbot and Kubernetes make.
 
+use std::cmp::Reverse;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use model::{Certificate, Material};
-use tls::Part;
+use tls::{Facts, Part};
 
-use super::{Reader, Usable};
+use super::{From, Reader, Usable};
 use crate::Unreadable;
-use crate::diagnostic::{At, Diagnostic, Severity, shown_path};
+use crate::diagnostic::{At, Diagnostic, shown_path};
 
 /// In a folder of the directory: chain and key, as certbot and Kubernetes name them.
 const IN_FOLDERS: [(&str, &str); 2] = [("fullchain.pem", "privkey.pem"), ("tls.crt", "tls.key")];
-/// The endings of files with a certificate.
-const ENDINGS: [&str; 2] = [".pem", ".crt"];
-/// Of a file with the key, after the name of the certificate's file without its ending.
-const KEY_ENDINGS: [&str; 2] = [".key", "-key.pem"];
+/// What else files `*.pem` and `*.crt` may have.
+const OTHER_PEM: [&str; 4] =
+    ["KEY-----", "CERTIFICATE REQUEST-----", "PARAMETERS-----", "X509 CRL-----"];
+/// The authority of a certificate, in the secrets that cert-manager makes.
+const AUTHORITY: &str = "ca.crt";
+/// Maximum of all files together.
+const BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl Reader<'_> {
-    /// Returns the certificates of a directory that are valid today, in order of the names of their files.
-    /// `None`: one of them cannot be used, which is reported.
+    /// Returns the certificates of a directory; of several for one name, the one that is valid longest comes
+    /// first. `None`: there are none, or one of them cannot be used, which is reported.
     pub(super) fn certificate_directory(&self, at: &At<PathBuf>) -> Option<Vec<Usable>> {
         let folder = self.path(at);
         let names = self.surroundings.names(&folder, "*");
         let mut names = names.map_err(|error| self.unreadable(at, error)).ok()?;
         names.sort_unstable();
-        let mut usable = Some(Vec::new());
-        let mut any = false;
+        let mut bytes = 0;
+        let mut found = Vec::new();
         for name in names {
-            let Some(certificate) = self.entry(at, &folder.join(name)).transpose() else {
-                continue;
-            };
-            any = true;
-            match (certificate, &mut usable) {
-                (Ok(certificate), Some(all)) => match tls::certificate(&certificate) {
-                    // One that has expired must not keep the others from being used.
-                    Ok(facts) => {
-                        all.extend(self.usable(certificate, facts, &at.span, Severity::Warning));
-                    }
-                    Err(mistake) => {
-                        let part = match mistake.about {
-                            Part::Key => certificate.key.path,
-                            Part::Chain | Part::Ocsp | Part::Ca => certificate.chain.path,
-                        };
-                        self.report_mistake(mistake, &At { value: part, span: at.span.clone() });
-                        usable = None;
-                    }
-                },
-                _ => usable = None,
+            let Some(entry) = self.entry(at, &folder.join(name)).transpose() else { continue };
+            if let Ok((certificate, _)) = &entry {
+                bytes += certificate.chain.bytes.len() + certificate.key.bytes.len();
+            }
+            found.push(entry);
+            if bytes > BYTES_MAX {
+                let title = format!("more than {} MB of certificates", BYTES_MAX >> 20);
+                let label = "remove those that are not needed";
+                let diagnostic = Diagnostic::error(title, at.span.clone(), label);
+                self.problems.report(diagnostic.on_machine());
+                return None;
             }
         }
-        if !any {
+        if found.is_empty() {
             let title = format!("no certificate in {}", shown_path(&at.value));
             let diagnostic = Diagnostic::error(title, at.span.clone(), "no file *.pem or *.crt");
             self.problems.report(diagnostic.help("put certificates there, each with its key in the same file or in NAME.key; or folders with fullchain.pem and privkey.pem").on_machine());
             return None;
         }
-        usable
+        let mut certificates = found.into_iter().collect::<Result<Vec<_>, ()>>().ok()?;
+        certificates.sort_by_key(|(_, facts)| Reverse(facts.not_after));
+        let usable = certificates.into_iter().filter_map(|(certificate, facts)| {
+            let from = At { value: certificate.chain.path.clone(), span: at.span.clone() };
+            self.usable(certificate, facts, (from, From::Directory))
+        });
+        Some(usable.collect())
     }
 
     /// Returns the certificate of one entry of the directory; none if it has nothing to do with one.
-    fn entry(&self, at: &At<PathBuf>, path: &Path) -> Result<Option<Certificate>, ()> {
-        let name = path.to_string_lossy();
-        if let Some(stem) = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)) {
-            let keys = KEY_ENDINGS.map(|ending| PathBuf::from(format!("{stem}{ending}")));
-            return self.pair(at, path, &keys);
-        }
-        for (chain, key) in IN_FOLDERS {
-            let pair = self.pair(at, &path.join(chain), &[path.join(key)])?;
-            if pair.is_some() {
-                return Ok(pair);
+    fn entry(&self, at: &At<PathBuf>, path: &Path) -> Result<Option<(Certificate, Facts)>, ()> {
+        match path.extension().map(OsStr::as_encoded_bytes) {
+            _ if path.file_name() == Some(OsStr::new(AUTHORITY)) => Ok(None),
+            Some(b"pem" | b"crt") => {
+                let mut beside = path.with_extension("").into_os_string();
+                beside.push("-key.pem");
+                let mut after = path.to_path_buf().into_os_string();
+                after.push(".key");
+                let keys = [path.with_extension("key"), beside.into(), after.into()];
+                let chain = self.surroundings.file(path);
+                let chain = self.material(&of(path, at), chain).ok_or(())?;
+                self.pair(at, chain, &keys)
+            }
+            Some(b"key") => Ok(None),
+            _ => {
+                for (chain, key) in
+                    IN_FOLDERS.map(|(chain, key)| (path.join(chain), path.join(key)))
+                {
+                    match self.part(at, &chain)? {
+                        Some(chain) => return self.pair(at, chain, &[key]),
+                        None if self.part(at, &key)?.is_some() => {
+                            let title = format!("no certificate beside {}", shown_path(&key));
+                            let label = format!("it has no {}", shown_path(&chain));
+                            let diagnostic = Diagnostic::error(title, at.span.clone(), label);
+                            self.problems.report(diagnostic.on_machine());
+                            return Err(());
+                        }
+                        None => {}
+                    }
+                }
+                Ok(None)
             }
         }
-        Ok(None)
     }
 
-    /// Returns a certificate with the key that is in its own file, or in one of `keys`; none if the file does
-    /// not exist or has no certificate.
+    /// Returns a certificate with the key that is in its own file, or in one of `keys`; none if the file has
+    /// something else.
     fn pair(
         &self,
         at: &At<PathBuf>,
-        chain: &Path,
+        chain: Material,
         keys: &[PathBuf],
-    ) -> Result<Option<Certificate>, ()> {
-        let Some(chain) = self.part(at, chain)? else { return Ok(None) };
+    ) -> Result<Option<(Certificate, Facts)>, ()> {
         if !has(&chain, "-----BEGIN CERTIFICATE-----") {
-            // A key, a request for a certificate, or parameters.
-            return Ok(None);
+            if OTHER_PEM.iter().any(|other| has(&chain, other)) {
+                return Ok(None);
+            }
+            let title = format!("no certificate in {}", shown_path(&chain.path));
+            let diagnostic = Diagnostic::error(title, at.span.clone(), "it has none in PEM");
+            self.problems.report(
+                diagnostic
+                    .help("a certificate begins with -----BEGIN CERTIFICATE-----; give other files another ending")
+                    .on_machine(),
+            );
+            return Err(());
         }
         let mut key = has(&chain, "PRIVATE KEY-----").then(|| chain.clone());
         for path in keys {
@@ -103,17 +133,32 @@ impl Reader<'_> {
             self.problems.report(diagnostic.help(help).on_machine());
             return Err(());
         };
-        Ok(Some(Certificate { chain, key, ocsp: None, acme: None }))
+        let certificate = Certificate { chain, key, ocsp: None, acme: None };
+        match tls::certificate(&certificate) {
+            Ok(facts) => Ok(Some((certificate, facts))),
+            Err(mistake) => {
+                let part = match mistake.about {
+                    Part::Key => &certificate.key.path,
+                    Part::Chain | Part::Ocsp | Part::Ca => &certificate.chain.path,
+                };
+                self.report_mistake(mistake, &of(part, at));
+                Err(())
+            }
+        }
     }
 
     /// Returns a file of a certificate; none if it does not exist.
     fn part(&self, at: &At<PathBuf>, path: &Path) -> Result<Option<Material>, ()> {
-        let at = At { value: path.to_path_buf(), span: at.span.clone() };
         match self.surroundings.file(path) {
             Err(Unreadable { is_missing: true, .. }) => Ok(None),
-            found => self.material(&at, found).map(Some).ok_or(()),
+            found => self.material(&of(path, at), found).map(Some).ok_or(()),
         }
     }
+}
+
+/// Returns a file of the directory that `at` names.
+fn of(path: &Path, at: &At<PathBuf>) -> At<PathBuf> {
+    At { value: path.to_path_buf(), span: at.span.clone() }
 }
 
 fn has(material: &Material, text: &str) -> bool {

@@ -16,7 +16,7 @@ use model::{
 };
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
-use crate::diagnostic::{At, Diagnostic, Problems, Severity, Span, quote};
+use crate::diagnostic::{At, Diagnostic, Problems, Severity, Span, quote, shown_path};
 use crate::names::Names;
 use crate::raw::{
     Document, RawAction, RawCertificate, RawErrorPage, RawListenerTls, RawRespond, RawRoute,
@@ -118,7 +118,27 @@ struct Usable {
     /// For which names, and of which kind; an authority issues for the kind of key that it is given.
     names: Vec<String>,
     kind: KeyKind,
-    span: Span,
+    at: At<PathBuf>,
+    from: From,
+}
+
+/// How the configuration names a certificate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    /// By its file, or by its names (ACME).
+    List,
+    /// By the directory that it is in.
+    Directory,
+}
+
+impl From {
+    /// Returns a label for the place where `at` is named. A directory is not enough.
+    fn label(self, at: &At<PathBuf>, label: &str) -> String {
+        match self {
+            From::List => label.to_owned(),
+            From::Directory => format!("{}: {label}", shown_path(&at.value)),
+        }
+    }
 }
 
 impl Reader<'_> {
@@ -180,11 +200,12 @@ impl Reader<'_> {
     /// Returns which certificate clients get that name none.
     fn unknown_names(&self, raw: &RawListenerTls, usable: &[Usable]) -> Option<UnknownNames> {
         let named = match &raw.unknown_names {
+            None if raw.unknown_names_unreadable => return None,
             None if raw.certificates.is_empty() => {
                 let diagnostic = Diagnostic::error(
                     "`certificate_directory` without `unknown_names`",
                     raw.directory.as_ref().map_or(&raw.span, |at| &at.span).clone(),
-                    "which of them is for clients that name none?",
+                    "a directory has no first certificate for other names",
                 );
                 self.problems.report_absence(diagnostic.help(
                     "write unknown_names = \"www.example.com\" for the certificate of that name, or \"refuse\"",
@@ -264,7 +285,8 @@ impl Reader<'_> {
                 certificate: acme::certificate(names),
                 names: names.clone(),
                 kind: KeyKind::Ecdsa,
-                span: span.clone(),
+                at: At { value: PathBuf::new(), span: span.clone() },
+                from: From::List,
             });
         }
         let chain = raw.chain.as_ref().and_then(|at| self.file(at));
@@ -281,7 +303,7 @@ impl Reader<'_> {
         };
         let at = raw.chain.as_ref()?;
         match tls::certificate(&certificate) {
-            Ok(facts) => self.usable(certificate, facts, &at.span, Severity::Error),
+            Ok(facts) => self.usable(certificate, facts, (at.clone(), From::List)),
             Err(mut mistake) => {
                 if mistake.about == Part::Key && raw.key == raw.chain {
                     mistake.help = Some("name the file of its key: key = \"…\"".to_owned());
@@ -297,20 +319,23 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns a certificate if it is valid today; otherwise reports that with `severity`.
+    /// Returns a certificate, and reports if it is not valid today. Then it is an error if the certificate is
+    /// listed; in a directory it may be left over, and must not keep the others from being used.
     fn usable(
         &self,
         certificate: Certificate,
         facts: Facts,
-        span: &Span,
-        severity: Severity,
+        (at, from): (At<PathBuf>, From),
     ) -> Option<Usable> {
         if let Some(stranger) = &facts.followed_by_stranger {
             self.problems.report(
                 Diagnostic::warning(
                     "a chain with a gap",
-                    span.clone(),
-                    format!("issued by {}, but followed by {stranger}", facts.issuer),
+                    at.span.clone(),
+                    from.label(
+                        &at,
+                        &format!("issued by {}, but followed by {stranger}", facts.issuer),
+                    ),
                 )
                 .help(
                     "many clients will not trust it; each certificate is followed by its issuer's",
@@ -318,15 +343,11 @@ impl Reader<'_> {
                 .on_machine(),
             );
         }
-        self.is_valid_today(&facts, span, severity).then(|| Usable {
-            certificate,
-            kind: facts.key,
-            names: facts.names,
-            span: span.clone(),
-        })
+        let is_usable = self.is_valid_today(&facts, &at, from) || from == From::Directory;
+        is_usable.then_some(Usable { certificate, kind: facts.key, names: facts.names, at, from })
     }
 
-    fn is_valid_today(&self, facts: &Facts, span: &Span, severity: Severity) -> bool {
+    fn is_valid_today(&self, facts: &Facts, at: &At<PathBuf>, from: From) -> bool {
         let Some(now_s) = self.surroundings.now_s() else { return true };
         let whose = whose(facts);
         let (diagnostic, valid) = match facts.validity(now_s) {
@@ -334,8 +355,11 @@ impl Reader<'_> {
             Validity::Valid { left_s } => {
                 let warning = Diagnostic::warning(
                     format!("the certificate of {whose} ends soon"),
-                    span.clone(),
-                    format!("on {}, {} from now", tls::date(facts.not_after), days(left_s)),
+                    at.span.clone(),
+                    from.label(
+                        at,
+                        &format!("on {}, {} from now", tls::date(facts.not_after), days(left_s)),
+                    ),
                 );
                 (warning.help("clients refuse it from then on; a client that renews by itself would have done so by now: look at its log"), true)
             }
@@ -343,21 +367,24 @@ impl Reader<'_> {
                 let since = days(now_s.saturating_sub(facts.not_after));
                 let error = Diagnostic::error(
                     format!("the certificate of {whose} has expired"),
-                    span.clone(),
-                    format!("on {}, {since} ago", tls::date(facts.not_after)),
+                    at.span.clone(),
+                    from.label(at, &format!("on {}, {since} ago", tls::date(facts.not_after))),
                 );
                 (error.help("clients refuse it: renew it, or leave it out"), false)
             }
             Validity::NotYet => {
                 let error = Diagnostic::error(
                     format!("the certificate of {whose} is not valid yet"),
-                    span.clone(),
-                    format!("valid from {} on", tls::date(facts.not_before)),
+                    at.span.clone(),
+                    from.label(at, &format!("valid from {} on", tls::date(facts.not_before))),
                 );
                 (error.help("clients refuse it until then; is this machine's clock right?"), false)
             }
         };
-        let severity = if valid { diagnostic.severity } else { severity };
+        let severity = match from {
+            From::List => diagnostic.severity,
+            From::Directory => Severity::Warning,
+        };
         self.problems.report(Diagnostic { severity, ..diagnostic }.on_machine());
         valid
     }
@@ -372,13 +399,17 @@ impl Reader<'_> {
                 Some((name, *first))
             });
             if let Some((name, first)) = again {
+                let why_shown = match first.from {
+                    From::List => "shown: it stands first",
+                    From::Directory => "shown: it is valid longest",
+                };
                 self.problems.report(
                     Diagnostic::warning(
                         format!("two certificates for {name}"),
-                        usable.span.clone(),
-                        "never shown for this name",
+                        usable.at.span.clone(),
+                        usable.from.label(&usable.at, "never shown for this name"),
                     )
-                    .other(first.span.clone(), "shown: it stands first")
+                    .other(first.at.span.clone(), first.from.label(&first.at, why_shown))
                     .on_machine(),
                 );
             }
@@ -424,10 +455,10 @@ impl Reader<'_> {
                 Diagnostic::error(
                     "this system's authorities are not found",
                     span.clone(),
-                    "verified by whom?",
+                    "no certificate can be verified",
                 )
                 .help(format!(
-                    "install the package ca-certificates, or name those that are believed: ca = \"…\" (looked for: {})",
+                    "install the package ca-certificates, or name a file with the authorities to trust (looked for: {})",
                     SYSTEM_AUTHORITIES.join(", ")
                 ))
                 .on_machine(),

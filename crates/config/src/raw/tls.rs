@@ -23,6 +23,8 @@ pub(crate) struct RawListenerTls {
     pub(crate) certificates: Vec<RawCertificate>,
     pub(crate) directory: Option<At<PathBuf>>,
     pub(crate) unknown_names: Option<At<RawUnknownNames>>,
+    /// `unknown_names` is present, but could not be read.
+    pub(crate) unknown_names_unreadable: bool,
     pub(crate) version_min: TlsVersion,
     pub(crate) ciphers: Vec<At<&'static str>>,
     pub(crate) clients: Option<RawClients>,
@@ -72,11 +74,13 @@ pub(crate) struct RawServiceTls {
 pub(super) fn of_listener(table: &mut Table<'_>) -> Option<RawListenerTls> {
     let span = table.key_span("tls");
     let mut table = table.table("tls")?;
+    let unknown_names = table.text("unknown_names", unknown_names);
     let tls = RawListenerTls {
         span: span.unwrap_or_else(|| table.span.clone()),
         certificates: table.tables("certificates").into_iter().map(certificate).collect(),
         directory: table.text("certificate_directory", file_path),
-        unknown_names: table.text("unknown_names", unknown_names),
+        unknown_names_unreadable: unknown_names.is_none() && table.has_or_means("unknown_names"),
+        unknown_names,
         version_min: table.word("version_min", TlsVersion::Tls12),
         ciphers: table.texts("ciphers", |name| choose(name, CIPHERS)).unwrap_or_default(),
         clients: table.table("client_certificates").map(|mut table| {
@@ -111,7 +115,9 @@ pub(super) fn of_service(table: &mut Table<'_>) -> Option<RawServiceTls> {
 fn unknown_names(text: &str) -> Result<RawUnknownNames, Wrong> {
     match text {
         "refuse" => Ok(RawUnknownNames::Refuse),
-        name => net::host(name).map(RawUnknownNames::Named),
+        // Certificates have IPv6 addresses without the brackets of a URL.
+        name => net::host(name)
+            .map(|host| RawUnknownNames::Named(host.trim_matches(['[', ']']).to_owned())),
     }
 }
 

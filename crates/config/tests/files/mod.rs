@@ -50,13 +50,16 @@ impl Surroundings for Made {
                 "expired.pem",
                 "staff.htpasswd",
             ]),
-            Some("certs-broken") => Some(&["combined.pem", "cut.pem", "denied.pem", "gap.pem"]),
+            Some("certs-broken") => {
+                Some(&["combined.pem", "cut.pem", "denied.pem", "empty.pem", "gap.pem", "gone.pem"])
+            }
             _ => None,
         };
         if let Some(made) = made {
             return Ok(made.iter().map(OsString::from).collect());
         }
-        let Ok(entries) = std::fs::read_dir(cases().join(folder)) else { return Ok(Vec::new()) };
+        let entries = std::fs::read_dir(cases().join(folder));
+        let entries = entries.map_err(|error| unreadable(&error))?;
         let names = entries.map(|entry| entry.unwrap().file_name());
         Ok(names.filter(|name| config::matches(pattern, name)).collect())
     }
@@ -181,6 +184,7 @@ fn make() -> Made {
             "b.pem" => put("combined.pem", format!("{pem}{}", key.serialize_pem()).as_bytes()),
             "a.pem" => {
                 put("root-only.key", key.serialize_pem().as_bytes());
+                put("empty.pem", b"");
                 put("cut.pem", &pem.as_bytes()[..pem.len() / 2]);
                 // A leaf in place of its issuer.
                 put("gap.pem", format!("{pem}{pem}").as_bytes());

@@ -132,7 +132,12 @@ impl Surroundings for Folder {
         let path = self.base.join(folder);
         let names = seen::names(&path, pattern);
         self.seen.borrow_mut().push(Seen::of_names(&path, pattern, names.as_deref().ok()));
-        names.map_err(|error| self.unreadable(&path, &error))
+        let names = names.map_err(|error| self.unreadable(&path, &error))?;
+        if names.is_empty() {
+            // It may not exist.
+            fs::metadata(&path).map_err(|error| self.unreadable(&path, &error))?;
+        }
+        Ok(names)
     }
 
     fn text(&self, path: &Path) -> Result<Included, Unreadable> {

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of entries of a folder that a pattern of `include` names. Bounds the time of a look.
+/// Maximum number of entries of a folder with included files or certificates. Bounds the time of a look.
 const ENTRIES_MAX: usize = 10_000;
 
 /// A file or folder, and its stamp just before it was read.

@@ -6,7 +6,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use identity::token::Rules;
@@ -16,7 +16,7 @@ use model::{
 };
 use observe::exposition::KeySetGauges;
 
-pub(crate) use key_sets::Fetched;
+pub(crate) use key_sets::{Asked, FETCH_MAX, Fetched};
 pub(crate) use passwords::{Checked, Passwords, Refused, Waiting};
 pub(crate) use queue::Place;
 
@@ -25,8 +25,6 @@ use self::key_sets::KeySets;
 /// How long a verified password is remembered. A user whose password is changed or removed is refused
 /// at once, since the user's hash is part of what is remembered.
 const SUCCESS_TTL: Duration = Duration::from_secs(60);
-/// How long a start or a reload waits for key sets that are fetched for the first time.
-const FIRST_FETCH_MAX: Duration = Duration::from_secs(5);
 /// Remembered passwords: 200 kB.
 const SUCCESSES_MAX: usize = 4_096;
 
@@ -85,10 +83,11 @@ pub(crate) struct Authentications {
     key_sets: KeySets,
 }
 
-/// A verifier and what it was made from.
+/// A verifier and what it was made from. It belongs to those that use it: with the last of them it ends, and
+/// so does the fetching of its keys.
 struct Made {
     settings: Authentication,
-    verifier: Arc<Verifier>,
+    verifier: Weak<Verifier>,
 }
 
 impl Authentications {
@@ -109,21 +108,17 @@ impl Authentications {
     }
 
     /// Makes the verifiers of a snapshot before it is published, so that workers find them: a large
-    /// file takes longer to parse than a request should wait. Key sets that are not known yet are
-    /// fetched, for at most [`FIRST_FETCH_MAX`]; one that takes longer comes later.
+    /// file takes longer to parse than a request should wait. Begins to fetch key sets.
     pub(crate) fn prepare(&self, snapshot: &Snapshot) {
         let verifiers = self.of(snapshot);
-        let deadline = os::clock::now() + FIRST_FETCH_MAX;
-        for verifier in &verifiers {
-            if let Verifier::Token { keys: Keys::Fetched(fetched), .. } = &**verifier {
-                fetched.wait_for_first(deadline);
-            }
-        }
-        *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = verifiers;
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *prepared, verifiers);
+        // Large ones are freed without the lock.
+        drop(prepared);
+        drop(before);
     }
 
-    /// Returns the verifiers of a snapshot, in its order of authentications; those no longer in use are
-    /// dropped.
+    /// Returns the verifiers of a snapshot, in its order of authentications.
     pub(crate) fn of(&self, snapshot: &Snapshot) -> Vec<Arc<Verifier>> {
         let verifiers = snapshot.authentications.iter().map(|settings| {
             // Files are parsed without the lock.
@@ -133,10 +128,7 @@ impl Authentications {
             })
         });
         let verifiers = verifiers.collect();
-        let is_unused = |made: &mut Made| Arc::strong_count(&made.verifier) == 1;
-        let unused: Vec<Made> = self.made().extract_if(.., is_unused).collect();
-        // Large ones are freed without the lock, too.
-        drop(unused);
+        self.made().retain(|made| made.verifier.strong_count() > 0);
         verifiers
     }
 
@@ -145,9 +137,7 @@ impl Authentications {
     }
 
     fn find(&self, settings: &Authentication) -> Option<Arc<Verifier>> {
-        let made = self.made();
-        let found = made.iter().find(|made| made.settings == *settings);
-        found.map(|made| Arc::clone(&made.verifier))
+        found(&self.made(), settings)
     }
 
     /// Returns how the key sets of a snapshot's authentications are fetched.
@@ -164,32 +154,49 @@ impl Authentications {
 
     /// Returns the users of a file that another authentication has parsed.
     fn find_users(&self, file: &Material) -> Option<Arc<Users>> {
-        self.made().iter().find_map(|made| match (&made.settings.scheme, &*made.verifier) {
-            (AuthenticationScheme::Basic { users }, Verifier::Basic(parsed)) if users == file => {
-                Some(Arc::clone(parsed))
+        self.made().iter().find_map(|made| {
+            match (&made.settings.scheme, &*made.verifier.upgrade()?) {
+                (AuthenticationScheme::Basic { users }, Verifier::Basic(parsed))
+                    if users == file =>
+                {
+                    Some(Arc::clone(parsed))
+                }
+                _ => None,
             }
-            _ => None,
         })
     }
 
     /// Returns the key set of an issuer: the one that another authentication uses, or a new one.
     fn find_key_set(&self, source: &IssuerKeys) -> Option<Arc<Fetched>> {
-        let known = self.made().iter().find_map(|made| match &*made.verifier {
-            Verifier::Token { keys: Keys::Fetched(fetched), .. } if fetched.source() == source => {
-                Some(Arc::clone(fetched))
-            }
+        let fetched = self.fetched();
+        if let Some(same) = fetched.iter().find(|fetched| fetched.source() == source) {
+            return Some(Arc::clone(same));
+        }
+        // If only the contents of the file with the trusted authorities have changed, the issuer is the same,
+        // and may be out of reach just now.
+        let path = |source: &IssuerKeys| source.ca.as_ref().map(|ca| ca.path.clone());
+        let is_same = |other: &IssuerKeys| other.url == source.url && path(other) == path(source);
+        let earlier = fetched.iter().find(|fetched| is_same(fetched.source()));
+        self.key_sets.follow(source, earlier.and_then(|earlier| earlier.keys())).map(Arc::new)
+    }
+
+    /// Returns the key sets in use that are fetched.
+    fn fetched(&self) -> Vec<Arc<Fetched>> {
+        let made = self.made();
+        let fetched = made.iter().filter_map(|made| match &*made.verifier.upgrade()? {
+            Verifier::Token { keys: Keys::Fetched(fetched), .. } => Some(Arc::clone(fetched)),
             _ => None,
         });
-        known.or_else(|| self.key_sets.follow(source).map(Arc::new))
+        fetched.collect()
     }
 
     /// Adds a verifier, and returns it or the one that another thread has made meanwhile.
     fn keep(&self, settings: &Authentication, verifier: Arc<Verifier>) -> Arc<Verifier> {
         let mut made = self.made();
-        if let Some(other) = made.iter().find(|made| made.settings == *settings) {
-            return Arc::clone(&other.verifier);
+        if let Some(other) = found(&made, settings) {
+            return other;
         }
-        made.push(Made { settings: settings.clone(), verifier: Arc::clone(&verifier) });
+        made.push(Made { settings: settings.clone(), verifier: Arc::downgrade(&verifier) });
         verifier
     }
 
@@ -232,6 +239,12 @@ impl Verifier {
             Verifier::Token { .. } | Verifier::Asked | Verifier::Nothing => false,
         }
     }
+}
+
+/// Returns the verifier that was made from these settings.
+fn found(made: &[Made], settings: &Authentication) -> Option<Arc<Verifier>> {
+    let mut same = made.iter().filter(|made| made.settings == *settings);
+    same.find_map(|made| made.verifier.upgrade())
 }
 
 fn rules(settings: &TokenRules) -> Rules {

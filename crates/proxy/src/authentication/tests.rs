@@ -36,7 +36,7 @@ fn a_file_is_parsed_once_for_all_authentications_before_workers_need_it() {
     let authentications = Authentications::new();
     let next = snapshot(vec![basic("a", USERS), basic("b", USERS), basic("c", "")]);
     authentications.prepare(&next);
-    let made = |made: &Made| Arc::downgrade(&made.verifier);
+    let made = |made: &Made| Weak::clone(&made.verifier);
     let before: Vec<_> = authentications.made().iter().map(made).collect();
     assert_eq!(before.len(), 3);
     // A worker that still uses another configuration does not make it forget.
@@ -47,8 +47,10 @@ fn a_file_is_parsed_once_for_all_authentications_before_workers_need_it() {
     }
     assert!(Arc::ptr_eq(users(&verifiers[0]), users(&verifiers[1])));
     assert!(!Arc::ptr_eq(users(&verifiers[0]), users(&verifiers[2])));
-    drop(verifiers);
     authentications.prepare(&snapshot(Vec::new()));
+    let weak: Vec<_> = verifiers.iter().map(Arc::downgrade).collect();
+    drop(verifiers);
+    assert!(weak.iter().all(|weak| weak.strong_count() == 0), "they end with the last worker");
     authentications.of(&Snapshot::empty());
     assert!(authentications.made().is_empty(), "what is no longer used is dropped");
 }

@@ -1,7 +1,7 @@
 //! Authenticates requests.
 
 use std::borrow::Cow;
-use std::future::{Future as _, poll_fn};
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -10,24 +10,25 @@ use std::time::Duration;
 use decide::rate;
 use identity::challenge::{self, BearerError};
 use identity::token::{self, Denied, Rules};
-use identity::{Claims, Credentials, KeySet, Users, authorization, header_value};
+use identity::{Claims, Credentials, Users, authorization, header_value};
 use model::{
     Authentication, AuthenticationId, AuthenticationScheme, Cause, IdentityField, IdentityValue,
 };
-use tokio::sync::watch;
 use wire::http1::Known;
 
 use super::Exchange;
 use crate::answer::Answer;
-use crate::authentication::{Checked, Fetched, Identity, Keys, Place, Refused, Verifier, Waiting};
+use crate::authentication::{
+    Asked, Checked, FETCH_MAX, Fetched, Identity, Keys, Place, Refused, Verifier, Waiting,
+};
 use crate::client::{Client, client_gone};
 
 /// How long a request waits for the verification of its password. A hash takes up to two seconds, so
 /// with slow hashes and few threads not all that wait in the queue are verified by then.
 const VERIFICATION_MAX: Duration = Duration::from_secs(10);
 
-/// How long a request waits for a key set: a fetch takes longer only if the issuer hardly answers.
-const FETCH_MAX: Duration = Duration::from_secs(10);
+/// The fetches of a key set that a request waits for: the one that is running when it comes, and one for it.
+const FETCHES_AWAITED_MAX: u32 = 2;
 
 /// Why a request is refused.
 struct Denial {
@@ -127,25 +128,39 @@ impl Exchange<'_> {
         }
     }
 
-    /// Waits for the verdict on a password, or until the client has gone.
+    /// Waits for the verdict on a password.
     async fn wait_for_verdict(
         &mut self,
         verdict: Waiting,
     ) -> Result<Result<(), &'static str>, Denial> {
-        let Client { stream, buffer, watchdog, .. } = &mut *self.client;
-        let mut verdict = pin!(verdict);
-        let waiting = poll_fn(|cx| match client_gone(stream, buffer, false, cx) {
-            Poll::Ready(cause) => Poll::Ready(Err(cause)),
-            Poll::Pending => verdict.as_mut().poll(cx).map(Ok),
-        });
-        match watchdog.until(os::clock::now() + VERIFICATION_MAX, waiting).await {
-            Some(Ok(Ok(Ok(verdict)))) if verdict.is_accepted() => Ok(Ok(())),
-            Some(Ok(Ok(Ok(verdict)))) => Ok(Err(verdict.reason())),
-            Some(Ok(Ok(Err(Refused(detail))))) => Err(overloaded(detail)),
-            Some(Ok(Err(_))) => Err(overloaded("the verification ended without a verdict")),
-            Some(Err(cause)) => Err(Denial { status: cause.status(), cause, ..overloaded("") }),
+        match self.wait_for(verdict, VERIFICATION_MAX).await? {
+            Some(Ok(Ok(verdict))) if verdict.is_accepted() => Ok(Ok(())),
+            Some(Ok(Ok(verdict))) => Ok(Err(verdict.reason())),
+            Some(Ok(Err(Refused(detail)))) => Err(overloaded(detail)),
+            Some(Err(_)) => Err(overloaded("the verification ended without a verdict")),
             None => Err(overloaded("the verification took too long")),
         }
+    }
+
+    /// Waits for `work` as long as the client does; `None`: it took longer than `max`.
+    async fn wait_for<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        max: Duration,
+    ) -> Result<Option<T>, Denial> {
+        let Client { stream, buffer, watchdog, .. } = &mut *self.client;
+        let mut work = pin!(work);
+        let waiting = poll_fn(|cx| match client_gone(stream, buffer, false, cx) {
+            Poll::Ready(cause) => Poll::Ready(Err(cause)),
+            Poll::Pending => work.as_mut().poll(cx).map(Ok),
+        });
+        let gone = |cause: Cause| Denial {
+            status: cause.status(),
+            cause,
+            detail: "",
+            challenge: String::new(),
+        };
+        watchdog.until(os::clock::now() + max, waiting).await.transpose().map_err(gone)
     }
 
     /// Returns whether a user who was verified with `users` is still one of the authentication: a
@@ -195,42 +210,30 @@ impl Exchange<'_> {
     }
 
     /// Verifies the request's token by the keys of its issuer. If it names none of them, the issuer may have
-    /// new ones: then the request waits for the next fetch, if there may be one now.
+    /// new ones: then the request waits for a fetch, if there may be one now.
     async fn verify_by_issuer(
         &mut self,
         settings: &Authentication,
         fetched: &Fetched,
         rules: &Rules,
     ) -> Result<Result<Claims, Denied>, Denial> {
-        let verify = |token: &str, keys: &KeySet| {
-            token::verify(token, keys, rules, os::clock::wall().as_secs())
-        };
-        let token = self.token(settings)?;
-        let keys = fetched.keys();
-        let verified = keys.as_deref().map(|keys| verify(token, keys));
-        if let Some(verified) = verified
-            && !matches!(verified, Err(Denied::UnknownKey { .. }))
-        {
-            return Ok(verified);
-        }
-        if let Some(ended) = fetched.ask(os::clock::now()) {
-            self.wait_for_keys(ended).await?;
-        }
-        let keys = fetched.keys().ok_or_else(no_keys)?;
-        Ok(verify(self.token(settings)?, &keys))
-    }
-
-    /// Waits for the end of a fetch, or until the client has gone.
-    async fn wait_for_keys(&mut self, mut ended: watch::Receiver<u64>) -> Result<(), Denial> {
-        let Client { stream, buffer, watchdog, .. } = &mut *self.client;
-        let mut ended = pin!(ended.changed());
-        let waiting = poll_fn(|cx| match client_gone(stream, buffer, false, cx) {
-            Poll::Ready(cause) => Poll::Ready(Err(cause)),
-            Poll::Pending => ended.as_mut().poll(cx).map(|_| Ok(())),
-        });
-        match watchdog.until(os::clock::now() + FETCH_MAX, waiting).await {
-            Some(Err(cause)) => Err(Denial { status: cause.status(), cause, ..no_keys() }),
-            Some(Ok(())) | None => Ok(()),
+        let mut awaited = 0;
+        loop {
+            let token = self.token(settings)?;
+            let keys = fetched.keys();
+            let now_s = os::clock::wall().as_secs();
+            let verified = keys.as_deref().map(|keys| token::verify(token, keys, rules, now_s));
+            if !matches!(verified, None | Some(Err(Denied::UnknownKey { .. }))) {
+                return verified.ok_or_else(no_keys);
+            }
+            match fetched.ask(keys.as_ref(), os::clock::now()) {
+                Asked::Changed => {}
+                Asked::Fetching(mut ended) if awaited < FETCHES_AWAITED_MAX => {
+                    awaited += 1;
+                    self.wait_for(ended.changed(), FETCH_MAX).await?;
+                }
+                Asked::Fetching(_) | Asked::Later => return verified.ok_or_else(no_keys),
+            }
         }
     }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::HttpUrl;
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
 use tokio::time::timeout;
 
 use super::Connection;
@@ -28,6 +28,8 @@ pub struct ConnectError {
 
 #[derive(Debug)]
 enum Failed {
+    /// No certificate can be verified for it: says why.
+    Unverifiable(&'static str),
     /// The host's name could not be resolved.
     Lookup(io::Error),
     /// None of its addresses could be connected to; the error of the last.
@@ -36,8 +38,8 @@ enum Failed {
 
 impl Connection {
     /// Resolves the host of `url` and connects to the first of its addresses that can be connected to,
-    /// by TLS with `tls` if the URL is https, which needs it. Each step, and each address, has `step_max`.
-    /// Sent data may stay unacknowledged for `user_timeout`.
+    /// by TLS with `tls` if the URL is https, which needs it. The lookup, and each of up to 4 addresses, has
+    /// `step_max`. Sent data may stay unacknowledged for `user_timeout`.
     ///
     /// # Errors
     /// The name could not be resolved, or no address connected to.
@@ -61,8 +63,12 @@ impl Connection {
         let tls = match (tls, ServerName::try_from(url.host().to_owned())) {
             _ if !url.is_https() => None,
             (Some(tls), Ok(name)) => Some((Arc::clone(tls), name)),
-            (None, _) => return Err(lookup("nothing verifies its certificate")),
-            (_, Err(_)) => return Err(lookup("it is not a name that a certificate can have")),
+            (None, _) => {
+                return Err(Failed::Unverifiable("nothing is known to verify its certificate by"));
+            }
+            (_, Err(_)) => {
+                return Err(Failed::Unverifiable("no certificate can have such a name"));
+            }
         };
         let options =
             DialOptions { connect_timeout: step_max, user_timeout: Some(user_timeout), tls };
@@ -85,13 +91,20 @@ impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ConnectError { authority, failed } = self;
         let error = match failed {
+            Failed::Unverifiable(why) => {
+                return write!(f, "cannot connect to {authority} by TLS: {why}");
+            }
             Failed::Lookup(error) => return write!(f, "cannot resolve {authority}: {error}"),
             Failed::Dial(error) => &error.source,
         };
         write!(f, "cannot connect to {authority}: ")?;
         match error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>()) {
             // A certificate that is not trusted has its remedy in the settings.
-            Some(error @ TlsError::Certificate(_)) => write!(
+            Some(
+                error @ TlsError::Certificate(
+                    CertificateError::UnknownIssuer | CertificateError::BadSignature,
+                ),
+            ) => write!(
                 f,
                 "{error}; if it is a private authority, name the CA that issued its server's \
                  certificate"
@@ -105,6 +118,7 @@ impl fmt::Display for ConnectError {
 impl std::error::Error for ConnectError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.failed {
+            Failed::Unverifiable(_) => None,
             Failed::Lookup(error) => Some(error),
             Failed::Dial(error) => Some(&error.source),
         }

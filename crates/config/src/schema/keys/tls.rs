@@ -40,7 +40,7 @@ pub(crate) static LISTENER_TLS: TableSpec = TableSpec {
             "certificate_directory",
             FILE,
             Absent::Then("none"),
-            "A directory with further certificates: files `*.pem` and `*.crt`, each with its key in the same file or in one beside it (`NAME.key`, `NAME-key.pem`), and folders with `fullchain.pem` and `privkey.pem` (as certbot makes them) or `tls.crt` and `tls.key`. What is added, replaced or removed takes effect like a change of a file. One that has expired is left out.",
+            "A directory with further certificates: files `*.pem` and `*.crt`, each with its key in the same file or in one beside it (`NAME.key`, `NAME-key.pem`, `NAME.pem.key`), and folders with `fullchain.pem` and `privkey.pem` (as certbot makes them) or `tls.crt` and `tls.key`. What is added, replaced or removed takes effect like a change of a file. Of several for one name and key type, the one that is valid longest is used. One that has expired is reported, and used if there is no other.",
         ),
         key(
             "unknown_names",

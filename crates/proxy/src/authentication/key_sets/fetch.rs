@@ -13,10 +13,11 @@ use tls::Mistake;
 use transport::client::{ClientError, ConnectError, Connection, ExchangeLimits, Request};
 use wire::http1::ResponseHead;
 
-/// Maximum time for resolving the issuer's name, and for connecting to one of its addresses.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Maximum time for request and response.
-const EXCHANGE_MAX: Duration = Duration::from_secs(10);
+/// Maximum time of a fetch.
+pub(crate) const FETCH_MAX: Duration = Duration::from_secs(10);
+/// Maximum time for resolving the issuer's name, and for connecting to one of its addresses, so that some is
+/// left for others.
+const CONNECT_MAX: Duration = Duration::from_secs(2);
 
 /// Maximum of a redirect's target in a message.
 const LOCATION_MAX_BYTES: usize = 400;
@@ -34,6 +35,7 @@ pub(super) struct Contents {
 pub(super) enum FetchError {
     Connect(ConnectError),
     Exchange(ClientError),
+    TooSlow,
     TooLarge,
     Status { status: u16, location: Option<String> },
     Contents(BadKeySet),
@@ -46,13 +48,21 @@ pub(super) fn tls(source: &IssuerKeys) -> Result<Option<Arc<ClientConfig>>, Mist
     settings.map(|settings| tls::client(&settings, &[b"http/1.1"])).transpose()
 }
 
-/// Fetches a key set. Redirects are not followed.
+/// Fetches a key set, within [`FETCH_MAX`]. Redirects are not followed.
 pub(super) async fn fetch(
     source: &IssuerKeys,
     tls: Option<&Arc<ClientConfig>>,
 ) -> Result<Contents, FetchError> {
+    let fetched = tokio::time::timeout(FETCH_MAX, exchange(source, tls)).await;
+    fetched.unwrap_or(Err(FetchError::TooSlow))
+}
+
+async fn exchange(
+    source: &IssuerKeys,
+    tls: Option<&Arc<ClientConfig>>,
+) -> Result<Contents, FetchError> {
     let url = &source.url;
-    let connection = Connection::to(url, tls, CONNECT_MAX, EXCHANGE_MAX).await;
+    let connection = Connection::to(url, tls, CONNECT_MAX, FETCH_MAX).await;
     let mut connection = connection.map_err(FetchError::Connect)?;
     let fields = [
         ("Accept", "application/jwk-set+json, application/json"),
@@ -65,11 +75,11 @@ pub(super) async fn fetch(
         fields: &fields.map(|(name, value)| (name.to_owned(), value.to_owned())),
         body: &[],
     };
-    let limits = ExchangeLimits { timeout: EXCHANGE_MAX, body_max_bytes: KEY_SET_MAX_BYTES };
+    let limits = ExchangeLimits { timeout: FETCH_MAX, body_max_bytes: KEY_SET_MAX_BYTES };
     let response = connection.exchange(&request, &limits).await.map_err(FetchError::Exchange)?;
     let head = connection.head();
     if response.status != 200 {
-        let location = text(head, "location").map(str::to_owned);
+        let location = text(head, "location").map(|to| to.escape_debug().to_string());
         return Err(FetchError::Status { status: response.status, location });
     }
     if response.truncated {
@@ -102,12 +112,13 @@ impl fmt::Display for FetchError {
         match self {
             FetchError::Connect(error) => error.fmt(f),
             FetchError::Exchange(error) => error.fmt(f),
+            FetchError::TooSlow => write!(f, "it took longer than {} s", FETCH_MAX.as_secs()),
             FetchError::TooLarge => {
                 write!(f, "the response has more than {KEY_SET_MAX_BYTES} bytes")
             }
             FetchError::Status { status, location: Some(location) } => write!(
                 f,
-                "the answer is {status}, to {}; use that URL",
+                "the answer is {status}, a redirect to {}, which is not followed",
                 String::from_utf8_lossy(truncate::cut(location.as_bytes(), LOCATION_MAX_BYTES))
             ),
             FetchError::Status { status, location: None } => {

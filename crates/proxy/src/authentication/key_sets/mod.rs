@@ -7,7 +7,7 @@ mod fetch;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -17,6 +17,7 @@ use observe::exposition::KeySetGauges;
 use rustls::ClientConfig;
 use tokio::sync::{Notify, mpsc, watch};
 
+pub(crate) use self::fetch::FETCH_MAX;
 use self::fetch::{FetchError, fetch};
 
 /// Key sets that the thread has not begun to fetch: it takes each at once.
@@ -42,8 +43,6 @@ struct Shared {
     rescheduled: Notify,
     /// The number of fetches that have ended.
     ended: watch::Sender<u64>,
-    /// The first fetch has ended.
-    first_ended: Condvar,
 }
 
 struct State {
@@ -57,13 +56,24 @@ struct State {
     is_dropped: bool,
 }
 
+/// What a request with an unknown key can hope for.
+pub(crate) enum Asked {
+    /// There are other keys now.
+    Changed,
+    /// The set is being fetched; resolves at the end.
+    Fetching(watch::Receiver<u64>),
+    /// One fetch was made shortly before, or has failed; the next is due later.
+    Later,
+}
+
 impl KeySets {
     pub(super) fn new() -> KeySets {
         KeySets { thread: OnceLock::new() }
     }
 
-    /// Starts to fetch a set.
-    pub(super) fn follow(&self, source: &IssuerKeys) -> Option<Fetched> {
+    /// Starts to fetch a set. Until it has been fetched, `keys` are in use, if there are any. `None`: it
+    /// cannot be fetched, which is logged.
+    pub(super) fn follow(&self, source: &IssuerKeys, keys: Option<Arc<KeySet>>) -> Option<Fetched> {
         let tls = match fetch::tls(source) {
             Ok(tls) => tls,
             Err(mistake) => {
@@ -75,7 +85,7 @@ impl KeySets {
         let shared = Arc::new(Shared {
             source: source.clone(),
             tls,
-            keys: ArcSwapOption::empty(),
+            keys: ArcSwapOption::new(keys),
             state: Mutex::new(State {
                 refetch,
                 fetched: 0,
@@ -86,16 +96,14 @@ impl KeySets {
             }),
             rescheduled: Notify::new(),
             ended: watch::Sender::new(0),
-            first_ended: Condvar::new(),
         });
         let thread = self.thread.get_or_init(|| {
             start().map_err(|error| tracing::error!(%error, "no thread to fetch key sets")).ok()
         });
         // It ends only with the process, or by a panic.
-        if let Some(thread) = thread
-            && let Err(error) = thread.try_send(Arc::clone(&shared))
-        {
+        if let Err(error) = thread.as_ref()?.try_send(Arc::clone(&shared)) {
             tracing::error!(url = %source.url, %error, "the thread that fetches key sets does not take it");
+            return None;
         }
         Some(Fetched(shared))
     }
@@ -125,35 +133,23 @@ impl Fetched {
         }
     }
 
-    /// Asks for a fetch, for a token that no key of the set last seen verifies. Returns what resolves
-    /// when it has ended; `None`: there is none now, since one was made shortly before, or failed.
-    pub(crate) fn ask(&self, now: Moment) -> Option<watch::Receiver<u64>> {
-        // Before the state is looked at, so that no end is missed.
-        let ended = self.0.ended.subscribe();
+    /// Asks for a fetch, for a token that none of the keys in `seen` verifies.
+    pub(crate) fn ask(&self, seen: Option<&Arc<KeySet>>, now: Moment) -> Asked {
         let mut state = self.0.state();
+        // Fetches end under the lock, so none is missed.
+        if self.keys().as_ref().map(Arc::as_ptr) != seen.map(Arc::as_ptr) {
+            return Asked::Changed;
+        }
+        let before = state.refetch.due_at();
         state.refetch.unknown_key(now);
         let due_at = state.refetch.due_at();
-        drop(state);
-        match due_at {
-            None => Some(ended),
-            Some(at) if at <= now => {
-                self.0.rescheduled.notify_one();
-                Some(ended)
-            }
-            Some(_) => None,
+        if due_at != before {
+            self.0.rescheduled.notify_one();
         }
-    }
-
-    /// Blocks until the first fetch has ended, or until `deadline`.
-    pub(super) fn wait_for_first(&self, deadline: Moment) {
-        let mut state = self.0.state();
-        while state.fetched + state.failed == 0 {
-            let left = deadline.since(os::clock::now());
-            if left.is_zero() {
-                return;
-            }
-            let waited = self.0.first_ended.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if due_at.is_none_or(|at| at <= now) {
+            Asked::Fetching(self.0.ended.subscribe())
+        } else {
+            Asked::Later
         }
     }
 }
@@ -187,48 +183,47 @@ impl Shared {
             }
             self.state().refetch.started(os::clock::now());
             let fetched = fetch(&self.source, self.tls.as_ref()).await;
+            self.log(&fetched);
             self.ended(fetched);
         }
     }
 
-    fn ended(&self, fetched: Result<fetch::Contents, FetchError>) {
+    fn log(&self, fetched: &Result<fetch::Contents, FetchError>) {
         let url = &self.source.url;
-        let mut state = self.state();
-        let now = os::clock::now();
         match fetched {
-            Ok(fetch::Contents { keys, bytes, max_age }) => {
-                state.refetch.succeeded(now, max_age);
-                state.fetched += 1;
-                state.fetched_at = Some(os::clock::wall());
-                if state.contents != bytes {
-                    let count = keys.len();
-                    tracing::info!(%url, keys = count, "a new key set");
-                    for skipped in keys.skipped() {
-                        tracing::warn!(%url, "{skipped}");
-                    }
-                    state.contents = bytes;
-                    self.keys.store(Some(Arc::new(keys)));
+            Ok(fetch::Contents { keys, bytes, .. }) if self.state().contents != *bytes => {
+                tracing::info!(%url, keys = keys.len(), "a new key set");
+                for skipped in keys.skipped() {
+                    tracing::warn!(%url, "{skipped}");
                 }
             }
+            Ok(_) => {}
             Err(error) => {
-                state.refetch.failed(now);
-                state.failed += 1;
-                let again = state.refetch.due_at().unwrap_or_default().since(now);
                 let consequence = if self.keys.load().is_some() {
                     "the keys fetched before stay in use"
                 } else {
                     "requests that need it are answered with 503"
                 };
-                tracing::warn!(
-                    %url,
-                    %error,
-                    again_in_s = again.as_secs(),
-                    "a key set could not be fetched; {consequence}"
-                );
+                tracing::warn!(%url, %error, "a key set could not be fetched; {consequence}");
             }
         }
-        self.first_ended.notify_all();
-        drop(state);
+    }
+
+    fn ended(&self, fetched: Result<fetch::Contents, FetchError>) {
+        let mut state = self.state();
+        let now = os::clock::now();
+        if let Ok(fetch::Contents { keys, bytes, max_age }) = fetched {
+            state.refetch.succeeded(now, max_age);
+            state.fetched += 1;
+            state.fetched_at = Some(os::clock::wall());
+            if state.contents != bytes {
+                state.contents = bytes;
+                self.keys.store(Some(Arc::new(keys)));
+            }
+        } else {
+            state.refetch.failed(now);
+            state.failed += 1;
+        }
         self.ended.send_modify(|ended| *ended += 1);
     }
 }

@@ -63,17 +63,17 @@ fn what_is_no_key_set_is_refused_with_the_reason() {
         (response("404 Not Found", "", "{}"), "the answer is 404; is it the URL of a key set"),
         (
             response("302 Found", "Location: https://b.example/keys\r\n", ""),
-            "the answer is 302, to https://b.example/keys; use that URL",
+            "the answer is 302, a redirect to https://b.example/keys, which is not followed",
         ),
         (response("204 No Content", "", ""), "the answer is 204"),
-        (response("200 OK", "", "<html>"), "the key set"),
-        (response("200 OK", "", "{\"keys\":[]}"), "key"),
-        (response("200 OK", "", "{\"keys\":[],\"keys\":[]}"), "the key set"),
-        (response("200 OK", "", secret), "key"),
+        (response("200 OK", "", "<html>"), "the key set is not valid JSON"),
+        (response("200 OK", "", "{\"keys\":[]}"), "no key that can be used: it is empty"),
+        (response("200 OK", "", "{\"keys\":[],\"keys\":[]}"), "a member twice"),
+        (response("200 OK", "", secret), "symmetric keys (`oct`) are not allowed here"),
         (response("200 OK", "", &long), "more than 524288 bytes"),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{".to_owned(), ""),
-        ("SSH-2.0-OpenSSH\r\n\r\n".to_owned(), ""),
-        (String::new(), ""),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{".to_owned(), "closed within the response"),
+        ("SSH-2.0-OpenSSH\r\n\r\n".to_owned(), "not a valid HTTP response"),
+        (String::new(), "closed before a response"),
     ] {
         let error = fetched(&response).err().map(|error| error.to_string());
         let error = error.unwrap_or_else(|| panic!("accepted: {response}"));

@@ -70,27 +70,41 @@ pub struct Peer {
 impl Peer {
     /// The next request head; `None` when the peer has closed.
     pub fn head(&mut self) -> Option<String> {
-        loop {
-            let end = self.buffer.windows(4).position(|window| window == b"\r\n\r\n");
-            if let Some(end) = end {
-                let head = self.buffer.drain(..end + 4).collect::<Vec<_>>();
-                return Some(String::from_utf8_lossy(&head).into_owned());
-            }
-            self.read_more()?;
-        }
+        let head = self.until(b"\r\n\r\n")?;
+        Some(String::from_utf8_lossy(&head).into_owned())
     }
 
     /// The next request, with a body that its Content-Length announces; `None` when the peer has
     /// closed.
     pub fn request(&mut self) -> Option<String> {
+        self.message().map(|(head, _)| head)
+    }
+
+    /// As [`Peer::request`], with the body; of a chunked one with the chunks, as they were sent.
+    pub fn message(&mut self) -> Option<(String, Vec<u8>)> {
         let head = self.head()?;
+        if head.contains("Transfer-Encoding: chunked") {
+            let body = self.until(b"0\r\n\r\n")?;
+            return Some((head, body));
+        }
         let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
         let length: usize = length.map_or(0, |length| length.trim().parse().expect("a length"));
         while self.buffer.len() < length {
             self.read_more()?;
         }
-        self.buffer.drain(..length);
-        Some(head)
+        let body = self.buffer.drain(..length).collect();
+        Some((head, body))
+    }
+
+    /// Takes what comes up to the end of `mark`.
+    fn until(&mut self, mark: &[u8]) -> Option<Vec<u8>> {
+        loop {
+            let found = self.buffer.windows(mark.len()).position(|window| window == mark);
+            if let Some(at) = found {
+                return Some(self.buffer.drain(..at + mark.len()).collect());
+            }
+            self.read_more()?;
+        }
     }
 
     /// Writes `bytes`; that the peer may be gone is no concern here.

@@ -257,6 +257,11 @@ fn action(action: &Action, snapshot: &Snapshot) -> Value {
                     "prefix": forward.rewrite.prefix.as_deref().map(or_slash),
                     "host": forward.rewrite.host,
                 },
+                "mirror": forward.mirrors.iter().map(|mirror| json!({
+                    "service": snapshot.service(mirror.service).name.as_ref(),
+                    "share": mirror.share,
+                    "body_max_bytes": mirror.body_max_bytes,
+                })).collect::<Vec<_>>(),
                 "compress": forward.filters.iter().map(|ResponseFilter::Compress(rules)| json!({
                     "codings": rules.codings.iter().map(ContentCoding::as_str).collect::<Vec<_>>(),
                     "types": rules.types.iter().map(ToString::to_string).collect::<Vec<_>>(),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use model::{
     Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Content, Cors,
     ErrorPage, FieldMatch, Forward, HostPattern, Listener, ListenerId, ListenerTls, Material,
-    Metrics, MetricsListener, PathMatch, Protocol, RequestFilter, Respond, ResponseFilter, Route,
-    RouteMatch, Service, Snapshot, Split, Text,
+    Metrics, MetricsListener, Mirror, PathMatch, Protocol, RequestFilter, Respond, ResponseFilter,
+    Route, RouteMatch, Service, Snapshot, Split, Text,
 };
 
 use crate::diagnostic::At;
@@ -19,7 +19,7 @@ use crate::files::{Contents, PageFiles, RouteFiles};
 use crate::names::Names;
 use crate::raw::{
     Document, RawAction, RawAdmin, RawBody, RawContent, RawErrorPage, RawListener, RawMetrics,
-    RawMetricsListener, RawProtocol, RawRateLimit, RawRespond, RawRoute, RawService,
+    RawMetricsListener, RawMirror, RawProtocol, RawRateLimit, RawRespond, RawRoute, RawService,
 };
 
 /// Returns `None` if a name refers to nothing, which `check` has reported.
@@ -216,11 +216,20 @@ fn action(raw: RawAction, content: Option<Material>, names: &Names) -> Option<Ac
                     Some(Split { service: names.service(&service.value)?, weight: *weight })
                 })
                 .collect();
+            let mirrors: Option<Vec<_>> = forward
+                .mirrors
+                .iter()
+                .map(|&RawMirror { ref service, share, body_max_bytes }| {
+                    let service = names.service(&service.value)?;
+                    Some(Mirror { service, share, body_max_bytes: body_max_bytes as u32 })
+                })
+                .collect();
             Some(Action::Forward(Box::new(Forward {
                 to: to?,
                 rewrite: forward.rewrite,
                 filters: response_filters(forward.compress),
                 request_fields: forward.request_fields,
+                mirrors: mirrors?,
                 response_fields: forward.response_fields,
             })))
         }

@@ -126,6 +126,8 @@ pub(crate) const IDLE: Duration = secs(60);
 pub(crate) const KEEP_ALIVE: Duration = secs(60);
 pub(crate) const ATTEMPTS_MAX: u64 = 1;
 pub(crate) const BODY_KEPT_MAX_BYTES: u64 = 64_000;
+pub(crate) const MIRROR_SHARE: f64 = 1.0;
+pub(crate) const MIRROR_BODY_MAX_BYTES: u64 = 64_000;
 /// So many that a worker with thousands of clients does not close and reopen them, like `HAProxy`,
 /// which sets no limit by default; a burst's surplus ages, since the newest are used first.
 pub(crate) const IDLE_CONNECTIONS_MAX: u64 = 1024;

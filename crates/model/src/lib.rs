@@ -76,8 +76,8 @@ pub use tls::{
     TlsVersion, UnknownNames,
 };
 pub use traffic::{
-    Action, Content, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch, RateKey,
-    RateKeyWord, RateLimit, Redirect, Respond, Rewrite, Route, RouteMatch, Split,
+    Action, Content, FieldChanges, FieldMatch, Forward, HostPattern, Mirror, Mirrored, PathMatch,
+    RateKey, RateKeyWord, RateLimit, Redirect, Respond, Rewrite, Route, RouteMatch, Split,
 };
 pub use trial::{Trial, TrialCounts, TrialOutcome, TrialRow};
 pub use url::{HttpUrl, UrlError};

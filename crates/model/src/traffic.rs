@@ -201,6 +201,36 @@ pub struct Forward {
     pub filters: Vec<ResponseFilter>,
     /// Changes to the response's fields, after the filters.
     pub response_fields: FieldChanges,
+    /// Services that receive copies of the requests, besides.
+    pub mirrors: Vec<Mirror>,
+}
+
+/// A service that receives copies of a route's requests. Its responses are discarded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mirror {
+    /// The service.
+    pub service: ServiceId,
+    /// The share of the requests that are copied: above 0, at most 1.
+    pub share: f64,
+    /// The longest body of a request that is copied.
+    pub body_max_bytes: u32,
+}
+
+crate::words! {
+    /// What became of a request that was to be copied to a [`Mirror`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Mirrored {
+        /// The response to the copy has the same status as that to the request.
+        SameStatus = "same_status",
+        /// It has another one.
+        OtherStatus = "other_status",
+        /// No complete response came to the copy.
+        Failed = "failed",
+        /// Not copied: its body is too long, or has not arrived when the response began.
+        NoBody = "no_body",
+        /// Not copied: too many copies, or too many bytes of bodies, are in flight.
+        Overloaded = "overloaded",
+    }
 }
 
 /// One branch of a weighted split.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::{AddressFound, Cause, Timings};
+use model::{AddressFound, Cause, Mirrored, Timings};
 
 use crate::Histogram;
 
@@ -97,6 +97,9 @@ pub struct ServiceCounters {
     pub connections_reused: Counter,
     /// Requests that entered the queue.
     pub queued: Counter,
+    /// Requests that were to be copied to this service, by what became of them: see
+    /// [`Mirrored::ALL`].
+    pub mirrored: [Counter; Mirrored::ALL.len()],
     /// Durations from the complete request head to the end, of requests that a server answered.
     pub total: Histogram,
     /// Durations of all others: refused, timed out, abandoned. Together with the served ones they

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::{AddressFound, Cause};
+use model::{AddressFound, Cause, Mirrored};
 
 use crate::counters::{
     CAUSES, Configured, ExchangeCounters, ListenerCounters, Names, STATUS_CLASSES, ServiceCounters,
@@ -139,6 +139,7 @@ pub struct ServiceTotals {
     pub connections_opened: u64,
     pub connections_reused: u64,
     pub queued: u64,
+    pub mirrored: [u64; Mirrored::ALL.len()],
     pub total: HistogramTotals,
     pub unanswered: HistogramTotals,
     pub first_byte: HistogramTotals,
@@ -158,6 +159,9 @@ impl ServiceTotals {
             (&mut self.connections_reused, &counters.connections_reused),
             (&mut self.queued, &counters.queued),
         ] {
+            *total += counter.get();
+        }
+        for (total, counter) in self.mirrored.iter_mut().zip(&counters.mirrored) {
             *total += counter.get();
         }
         counters.total.add_to(&mut self.total);

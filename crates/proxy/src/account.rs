@@ -286,9 +286,9 @@ pub(crate) fn finish_tcp(worker: &Worker, accepted: &Accepted, record: &Record) 
     close(worker, &accepted.via.plane, &line, record);
 }
 
-/// Counts a question to an authentication server for its service. It is part of another exchange, so no
-/// listener counts it and there is no access line.
-pub(crate) fn count_inquiry(worker: &Worker, plane: &Plane, record: &Record) {
+/// Counts for its service a question to an authentication server, or a copy for a mirror. It belongs to
+/// another exchange, so no listener counts it and there is no access line.
+pub(crate) fn count_for_service(worker: &Worker, plane: &Plane, record: &Record) {
     count_service(worker, plane, record, (record.status > 0).then_some(record.status));
 }
 

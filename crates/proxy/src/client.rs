@@ -96,6 +96,17 @@ impl Client {
         client
     }
 
+    /// Stands in for a client that does not wait for its response: see [`Stream::null`].
+    pub(crate) fn absent(
+        worker: &Worker,
+        (origin, via): (Rc<Origin>, Via),
+        entry: Entry,
+    ) -> Client {
+        let buffer = Buffer::new(Rc::clone(&worker.buffers));
+        let (stream, watchdog) = (Stream::null(origin.peer), Watchdog::new());
+        Client { stream, buffer, origin, via, entry, watchdog }
+    }
+
     /// Parks the connection: drops everything but what is needed to resume it, and gives up its
     /// place in the roster.
     pub(crate) fn park(self, begun: bool, until: Moment, held: Held) -> Parked {

@@ -26,6 +26,8 @@ pub(crate) struct Worker {
     pub(crate) scratch: ScratchPool,
     pub(crate) pool: Pool,
     pub(crate) roster: Rc<Roster>,
+    /// Referred to by each copy of a request that is in flight to a mirror.
+    pub(crate) copies: Rc<()>,
     pub(crate) parking: Parking,
     pub(crate) rng: RefCell<fastrand::Rng>,
     pub(crate) access: AccessBatch,
@@ -47,6 +49,7 @@ impl Worker {
             scratch: ScratchPool::default(),
             pool: Pool::default(),
             roster: Rc::default(),
+            copies: Rc::default(),
             rng: RefCell::new(fastrand::Rng::new()),
             access: AccessBatch::new(access),
             timestamps: RefCell::default(),

@@ -17,7 +17,7 @@ use admin_api::receipt::{
 };
 use admin_api::status::{Acme, AcmeCertificate, AcmeFailure, AcmeRefusal};
 use decide::Registry;
-use model::{AddressFound, AdminAddress, Cause, Material, Moment, TcpSample, Timings};
+use model::{AddressFound, AdminAddress, Cause, Material, Mirrored, Moment, TcpSample, Timings};
 use observe::exposition::{BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges};
 use observe::{InFlight, InFlightReport, Stage};
 use serde_json::{Value, json};
@@ -280,6 +280,7 @@ impl Api {
             shard.service(&service).exchange_ended(cause, Some(status), 1, &timings);
             shard.listener(&listener).exchanges.count(cause, Some(status));
         }
+        shard.service(&service).mirrored[Mirrored::SameStatus as usize].increment();
         let nowhere = Cause::DestinationNotFound;
         shard.listener(&listener).exchanges.count(nowhere, Some(404));
         shard.listener(&listener).connections_accepted.add(2);

@@ -6,15 +6,16 @@ use foldhash::{HashMap, HashMapExt as _, HashSet};
 use model::{Condition, ConditionOn, FieldMatch, HostPattern, ListenerId, PathMatch, Test, Text};
 
 use crate::build::listeners_of;
-use crate::diagnostic::{At, Diagnostic, Problems, Span};
+use crate::diagnostic::{At, Diagnostic, Problems, Span, quote};
 use crate::names::Names;
-use crate::raw::{Document, RawListener, RawProtocol, RawRoute};
+use crate::raw::{Document, RawAction, RawListener, RawProtocol, RawRoute};
 
 pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     super::twice("route", document.routes.iter().filter_map(|r| r.name.as_ref()), problems);
     for route in &document.routes {
         only_http(route, document, names, problems);
         certificates(route, document, names, problems);
+        mirrors(route, problems);
     }
     // By conditions without listeners: only such routes can shadow each other, since of two others
     // the more specific one is tried first and leaves some requests to the second.
@@ -166,6 +167,21 @@ fn equal(group: &[Member<'_>], problems: &Problems) {
                 )
                 .other(first.span(), "the same conditions")
                 .help("order in the file does not matter, so neither comes first: join them, or add a condition to one"),
+            );
+        }
+    }
+}
+
+/// Reports copies for a service that gets the requests themselves, or other copies of them.
+fn mirrors(route: &RawRoute, problems: &Problems) {
+    let RawAction::Forward(forward) = &route.action else { return };
+    let services: Vec<_> = forward.services().collect();
+    for (at, service) in services.iter().enumerate().skip(forward.to.len()) {
+        if let Some(same) = services[..at].iter().find(|other| other.value == service.value) {
+            let title = format!("{} receives requests of this route twice", quote(&service.value));
+            problems.report(
+                Diagnostic::warning(title, service.span.clone(), "copies of them")
+                    .other(same.span.clone(), "named here, too"),
             );
         }
     }

@@ -208,7 +208,7 @@ fn use_of_services(document: &Document, names: &Names, problems: &Problems) {
     for route in &document.routes {
         match &route.action {
             RawAction::Forward(forward) => {
-                forward.to.iter().for_each(|(service, _)| use_in(&mut by_http, &service.value));
+                forward.services().for_each(|service| use_in(&mut by_http, &service.value));
             }
             // It may have been meant to use any service.
             RawAction::Unreadable => return,

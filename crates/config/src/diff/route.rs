@@ -6,7 +6,7 @@
 use foldhash::HashMap;
 use model::{
     Action, Compression, Condition, ContentCoding, Cors, FieldChanges, FieldMatch, Forward,
-    HostPattern, PathMatch, RateLimit, Redirect, Respond, ResponseFilter, Rewrite, Route,
+    HostPattern, Mirror, PathMatch, RateLimit, Redirect, Respond, ResponseFilter, Rewrite, Route,
     RouteMatch, Snapshot,
 };
 
@@ -109,7 +109,8 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
 fn act((old, before): (&Action, &Snapshot), (new, after): (&Action, &Snapshot), words: &mut Words) {
     match (old, new) {
         (Action::Forward(old), Action::Forward(new)) => {
-            let Forward { to: _, rewrite, request_fields, filters, response_fields } = &**old;
+            let Forward { to: _, rewrite, request_fields, mirrors: _, filters, response_fields } =
+                &**old;
             let (to, new_to) = (services(old, before), services(new, after));
             words.value("service", &to, &new_to, String::clone);
             let Rewrite { prefix, host } = rewrite;
@@ -119,6 +120,8 @@ fn act((old, before): (&Action, &Snapshot), (new, after): (&Action, &Snapshot), 
             words.value("rewrite.host", host, &new.rewrite.host, |host| {
                 or(host.as_ref(), "unchanged")
             });
+            let (mirrored, new_mirrored) = (mirrors(old, before), mirrors(new, after));
+            words.value("mirror", &mirrored, &new_mirrored, |mirrors| or(mirrors.as_ref(), "none"));
             words.value("compress", filters, &new.filters, |filters| compression(filters));
             field_changes("request_header", request_fields, &new.request_fields, words);
             field_changes("response_header", response_fields, &new.response_fields, words);
@@ -140,6 +143,16 @@ fn act((old, before): (&Action, &Snapshot), (new, after): (&Action, &Snapshot), 
         }
         _ => words.0.push(format!("action: {} → {}", action(old, before), action(new, after))),
     }
+}
+
+/// Describes the mirrors of a route, services by name; `None`: it has none.
+fn mirrors(forward: &Forward, of: &Snapshot) -> Option<String> {
+    let mirrors = forward.mirrors.iter().map(|Mirror { service, share, body_max_bytes }| {
+        let (name, max) = (&of.service(*service).name, show_size(u64::from(*body_max_bytes)));
+        format!("{name} (share {share}, bodies up to {max})")
+    });
+    let mirrors: Vec<_> = mirrors.collect();
+    (!mirrors.is_empty()).then(|| mirrors.join(", "))
 }
 
 fn action(action: &Action, of: &Snapshot) -> String {

@@ -214,7 +214,7 @@ impl RawAction {
     /// Returns the services that it names.
     pub(crate) fn services(&self) -> Vec<&At<Arc<str>>> {
         match self {
-            RawAction::Forward(forward) => forward.to.iter().map(|(service, _)| service).collect(),
+            RawAction::Forward(forward) => forward.services().collect(),
             RawAction::Respond(RawRespond::Ready(services)) => services.iter().collect(),
             RawAction::Respond(RawRespond::Fixed { .. })
             | RawAction::Redirect(_)
@@ -270,9 +270,26 @@ pub(crate) enum RawBody {
 pub(crate) struct RawForward {
     pub(crate) to: Vec<(At<Arc<str>>, u32)>,
     pub(crate) rewrite: Rewrite,
+    pub(crate) mirrors: Vec<RawMirror>,
     pub(crate) compress: Option<Compression>,
     pub(crate) request_fields: FieldChanges,
     pub(crate) response_fields: FieldChanges,
+}
+
+impl RawForward {
+    /// Returns the services that it names.
+    pub(crate) fn services(&self) -> impl Iterator<Item = &At<Arc<str>>> {
+        let mirrors = self.mirrors.iter().map(|mirror| &mirror.service);
+        self.to.iter().map(|(service, _)| service).chain(mirrors)
+    }
+}
+
+/// An entry of `mirror`.
+#[derive(Debug)]
+pub(crate) struct RawMirror {
+    pub(crate) service: At<Arc<str>>,
+    pub(crate) share: f64,
+    pub(crate) body_max_bytes: u64,
 }
 
 /// `[service.NAME]`. It references nothing by name, so it already has the snapshot's form; in

@@ -79,6 +79,7 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ("expose", &["expose_headers", "exposed_headers", "access_control_expose_headers"]),
     ("credentials", &["allow_credentials", "access_control_allow_credentials"]),
     ("max_age", &["access_control_max_age", "maxage", "ttl"]),
+    ("mirror", &["mirrors", "shadow", "mirroring", "request_mirror"]),
     ("rate_limit", &["ratelimit", "limit_req", "rate"]),
     ("request_header", &["request_headers", "request_fields", "headers_request"]),
     ("response_header", &["response_headers", "response_fields", "add_header"]),

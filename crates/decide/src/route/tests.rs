@@ -503,6 +503,7 @@ fn a_split_draws_by_weight() {
         to,
         rewrite: Rewrite::default(),
         request_fields: model::FieldChanges::default(),
+        mirrors: Vec::new(),
         filters: Vec::new(),
         response_fields: model::FieldChanges::default(),
     };

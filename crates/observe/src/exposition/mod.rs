@@ -10,7 +10,7 @@ mod tcp;
 
 use std::time::Duration;
 
-use model::{AddressFound, Cause};
+use model::{AddressFound, Cause, Mirrored};
 
 use crate::histogram::HistogramTotals;
 use crate::registry::{ExchangeTotals, ListenerTotals, ServiceTotals, Totals};
@@ -360,6 +360,22 @@ fn write_services(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families<
         let mut family = families.family(name, Kind::Counter, unit, help);
         for (name, service) in &totals.services {
             family.sample(&[("service", name)], value(service));
+        }
+    }
+    let mut mirrored = families.family(
+        "weir_mirrored_requests",
+        Kind::Counter,
+        None,
+        "Requests of routes that are copied to this service (mirror), by what became of the copy: \
+         same_status or other_status than the request itself, failed (no complete response), or not sent: \
+         no_body (too long, or incomplete when the response began), overloaded.",
+    );
+    for (name, service) in &totals.services {
+        if service.mirrored.iter().all(|count| *count == 0) {
+            continue;
+        }
+        for (result, count) in Mirrored::ALL.iter().zip(service.mirrored) {
+            mirrored.sample(&[("service", name), ("result", &result.as_str())], count);
         }
     }
     let mut length =

@@ -155,6 +155,7 @@ fn totals() -> Totals {
         }
         service.exchange_ended(Cause::QueueFull, Some(429), 0, &Timings::default());
         service.response_body_bytes.add(50_000);
+        service.mirrored[Mirrored::OtherStatus as usize].add(2);
         let listener = shard.listener(&Arc::from("public"));
         listener.connections_accepted.add(2);
         listener.connections_closed.add(1);
@@ -279,6 +280,8 @@ fn both_formats_agree_and_follow_their_rules() {
                 2.0,
             ),
             ("weir_response_body_bytes_total", &[service], 100_000.0),
+            ("weir_mirrored_requests_total", &[service, ("result", "other_status")], 4.0),
+            ("weir_mirrored_requests_total", &[service, ("result", "failed")], 0.0),
             ("weir_request_duration_seconds_bucket", &[service, ("le", "0.5")], 4.0),
             ("weir_request_duration_seconds_bucket", &[service, ("le", "1.0")], 6.0),
             ("weir_request_duration_seconds_bucket", &[service, ("le", "+Inf")], 8.0),

@@ -73,7 +73,7 @@ impl Forwarding<'_, '_> {
             http: self.service.http,
             loop_mark: worker.shared.identity.line(),
             continued: self.continued,
-            identity: identity.as_ref(),
+            identity: identity.as_deref(),
             received: if client.stream.is_exchange() { "2" } else { request.version().number() },
         };
         let Client { buffer, origin, .. } = &mut **client;
@@ -193,7 +193,7 @@ impl Forwarding<'_, '_> {
             client,
             Some(self.route),
             &scratch.request,
-            (rates, identity.as_ref()),
+            (rates, identity.as_deref()),
         );
         head::write_informational(&scratch.response, &own, &mut scratch.down);
         client.send(&scratch.down).await

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -77,7 +78,7 @@ impl Exchange<'_> {
 
     fn authenticated(&mut self, identity: Identity) {
         self.record.user.clone_from(&identity.user);
-        self.identity = Some(identity);
+        self.identity = Some(Rc::new(identity));
     }
 
     async fn by_password(

@@ -69,7 +69,7 @@ impl<'a> Exchange<'a> {
     /// Returns a number for the part of the request by which a limit counts.
     fn rate_part(&self, by: &RateKey) -> u64 {
         let request: &RequestHead = &self.scratch.request;
-        let identity = self.identity.as_ref();
+        let identity = self.identity.as_deref();
         match by {
             RateKey::Client => rate::of_client(self.address.ip()),
             RateKey::Field(name) => rate::of_values(request.field_values(name)),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use decide::{Slot, route};
 use health::blame::{Ended, Outcome, Sent};
-use model::{Cause, Forward, HttpVersion, Route, Service, ServiceId};
+use model::{Cause, Forward, HttpVersion, ResponseFilter, Route, Service, ServiceId};
 use rustls::ClientConfig;
 use wire::http1::RequestBody;
 
 use super::Exchange;
-use super::connecting;
 use super::upload::{Upload, is_conversation};
+use super::{connecting, mirror};
 use crate::answer::Answer;
 use crate::balance;
 use crate::budget::Charge;
@@ -25,6 +25,10 @@ pub(super) struct Forwarding<'x, 'a> {
     pub(super) exchange: &'x mut Exchange<'a>,
     pub(super) route: &'a Route,
     pub(super) forward: &'a Forward,
+    /// The filters that the response passes through.
+    pub(super) filters: &'a [ResponseFilter],
+    /// The indices of the mirrors that the request is copied to.
+    pub(super) mirrors: Vec<usize>,
     id: ServiceId,
     pub(super) service: &'a Service,
     pub(super) tls: Option<&'a Arc<ClientConfig>>,
@@ -41,14 +45,27 @@ pub(super) struct Forwarding<'x, 'a> {
 }
 
 impl<'x, 'a> Forwarding<'x, 'a> {
-    /// Draws the service and starts the request's total timeout.
+    /// Draws the service and the mirrors, and starts the request's total timeout.
     pub(super) fn new(
         exchange: &'x mut Exchange<'a>,
         route: &'a Route,
         forward: &'a Forward,
     ) -> Forwarding<'x, 'a> {
-        let Exchange { worker, plane, client, scratch, record, .. } = &mut *exchange;
-        let id = route::split(forward, &mut worker.rng.borrow_mut());
+        let mut rng = exchange.worker.rng.borrow_mut();
+        let id = route::split(forward, &mut rng);
+        let mirrors = mirror::draw(forward, &exchange.scratch.request, &mut rng);
+        drop(rng);
+        Forwarding::to(exchange, (route, forward), id, mirrors)
+    }
+
+    /// As [`Forwarding::new`], for this service and these mirrors.
+    pub(super) fn to(
+        exchange: &'x mut Exchange<'a>,
+        (route, forward): (&'a Route, &'a Forward),
+        id: ServiceId,
+        mirrors: Vec<usize>,
+    ) -> Forwarding<'x, 'a> {
+        let Exchange { plane, client, scratch, record, .. } = &mut *exchange;
         let service = plane.published.snapshot.service(id);
         let tls = plane.tls.services[id.0 as usize].as_ref();
         record.service = Some(id);
@@ -62,11 +79,14 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         let affinity = balance::affinity(service, &scratch.request);
         let has_rate = !matches!(scratch.request.body(), RequestBody::None)
             && !is_conversation(&scratch.request, service, client);
-        let upload = Upload::new(client, plane, scratch, service);
+        let copied_max = mirrors.iter().map(|&index| forward.mirrors[index].body_max_bytes).max();
+        let upload = Upload::new(client, plane, scratch, service, copied_max);
         Forwarding {
             exchange,
             route,
             forward,
+            filters: &forward.filters,
+            mirrors,
             id,
             service,
             tls,
@@ -91,10 +111,11 @@ impl<'x, 'a> Forwarding<'x, 'a> {
             Err(reason) => return self.give_up(reason.into()).await,
         }
         let Exchange { worker, plane, address, ref identity, ref scratch, .. } = *self.exchange;
-        let key = balance::key(self.service, &scratch.request, identity.as_ref(), address.ip());
+        let key = balance::key(self.service, &scratch.request, identity.as_deref(), address.ip());
         let mut servers = Servers::new(worker, plane, self.id, key, self.affinity);
         match servers.reach(self, now).await {
             Ok((slot, server)) => {
+                self.mirror();
                 self.note_head(&mut servers, &slot, &server);
                 drop(servers);
                 self.respond(slot, server).await

@@ -78,7 +78,7 @@ impl<'a> Exchange<'a> {
         let replied = question.run().await;
         let Question { mut record, .. } = question;
         record.end(replied.as_ref().err().map_or(Cause::Completed, |none| none.reason.cause));
-        account::count_inquiry(self.worker, plane, &record);
+        account::count_for_service(self.worker, plane, &record);
         self.record.authenticated(os::clock::now() - record.started);
         self.client.entry.note(|flight| {
             (flight.service, flight.server, flight.attempts) = (None, None, 0);

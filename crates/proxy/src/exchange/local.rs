@@ -86,7 +86,8 @@ impl Exchange<'_> {
 
     /// Sends an answer instead of forwarding.
     pub(super) async fn answer(&mut self, answer: Answer) -> After {
-        let Exchange { worker, plane, client, identity, route, rates, scratch, record, .. } = self;
+        let route = self.route();
+        let Exchange { worker, plane, client, identity, rates, scratch, record, .. } = self;
         record.answered(&answer);
         if answer.status == 0 {
             return After::Close;
@@ -116,7 +117,7 @@ impl Exchange<'_> {
         let page = if grpc || !answer.is_error() {
             None
         } else {
-            let lists = error_pages(plane, *route, record.service, client.settings());
+            let lists = error_pages(plane, route, record.service, client.settings());
             error_page::choose(lists, (answer.status, answer.cause), Some(&scratch.request))
         };
         let occasion = Occasion {
@@ -126,7 +127,7 @@ impl Exchange<'_> {
             close: !keep,
             grpc,
             page,
-            own: own_fields(client, *route, &scratch.request, (rates, identity.as_ref())),
+            own: own_fields(client, route, &scratch.request, (rates, identity.as_deref())),
         };
         scratch.down.clear();
         answer.write(&occasion, &mut scratch.down);

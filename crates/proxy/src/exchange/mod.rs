@@ -18,6 +18,7 @@ mod forward;
 mod forward_auth;
 mod inquiry;
 mod local;
+mod mirror;
 mod pace;
 mod respond;
 mod response_head;
@@ -60,9 +61,9 @@ pub(crate) struct Exchange<'a> {
     /// Whether this is the client's own address, not that of a proxy in front of it.
     address_is_known: bool,
     /// Who sends the request, if its route has asked.
-    identity: Option<Identity>,
-    /// Its route, once found.
-    route: Option<&'a Route>,
+    identity: Option<Rc<Identity>>,
+    /// The index of its route, once found.
+    route: Option<usize>,
     /// What is left of the rates that responses announce.
     rates: Vec<(&'a RateLimit, Left)>,
     /// The request head, the response head once there is one, and reusable storage.
@@ -126,15 +127,21 @@ impl<'a> Exchange<'a> {
         if let Some(answer) = self.challenge_answer() {
             return Err(answer);
         }
-        let route = self.find_route()?;
-        self.route = Some(route);
+        let index = self.find_route()?;
+        self.route = Some(index);
+        let route = &self.plane.published.snapshot.routes[index];
         self.refuse_in_maintenance(route)?;
         self.run_filters(route).await?;
         Ok((route, self.act(route)?))
     }
 
-    /// Finds the request's route.
-    fn find_route(&self) -> Result<&'a Route, Answer> {
+    /// Returns the request's route, once found.
+    fn route(&self) -> Option<&'a Route> {
+        self.route.map(|index| &self.plane.published.snapshot.routes[index])
+    }
+
+    /// Finds the request's route; returns its index.
+    fn find_route(&self) -> Result<usize, Answer> {
         self.refusal()?;
         let published = &self.plane.published;
         let request = &*self.scratch.request;
@@ -156,7 +163,7 @@ impl<'a> Exchange<'a> {
                 Answer::of(Cause::DestinationNotFound)
             });
         };
-        Ok(&published.snapshot.routes[index])
+        Ok(index)
     }
 
     /// Refuses the request if its route is in maintenance.
@@ -232,7 +239,8 @@ impl<'a> Exchange<'a> {
     /// Counts and logs the exchange.
     fn close(self) {
         self.client.entry.end();
-        let Exchange { worker, plane, client, address, route, scratch, record, .. } = self;
+        let route = self.route();
+        let Exchange { worker, plane, client, address, scratch, record, .. } = self;
         account::finish(worker, plane, (client, address), route, scratch, &record);
     }
 }

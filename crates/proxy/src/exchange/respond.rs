@@ -54,7 +54,7 @@ impl Forwarding<'_, '_> {
         let Exchange { worker, plane, client, identity, rates, scratch, .. } = &mut *self.exchange;
         let body = scratch.response.body(scratch.request.is_head());
         let nothing_follows = server.buffer.is_empty() && server.stream.is_ended();
-        let filtered = filter::response(&self.forward.filters, scratch, nothing_follows, || {
+        let filtered = filter::response(self.filters, scratch, nothing_follows, || {
             let max = plane.published.snapshot.compression_memory_max_bytes;
             Charge::new(&worker.shared.compression, max)
         });
@@ -98,7 +98,7 @@ impl Forwarding<'_, '_> {
                 client,
                 Some(self.route),
                 &scratch.request,
-                (rates, identity.as_ref()),
+                (rates, identity.as_deref()),
             ),
         };
         head::write_response(&scratch.response, form, changes, additions, download.pending());

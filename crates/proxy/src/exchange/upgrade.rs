@@ -52,7 +52,7 @@ impl Forwarding<'_, '_> {
             client,
             Some(self.route),
             &scratch.request,
-            (rates, identity.as_ref()),
+            (rates, identity.as_deref()),
         );
         head::write_informational(&scratch.response, &own, &mut scratch.down);
         if let Err(cause) = client.send(&scratch.down).await {

@@ -78,6 +78,7 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
         to: vec![Split { service: ServiceId(0), weight: 1 }],
         rewrite: Rewrite::default(),
         request_fields: FieldChanges::default(),
+        mirrors: Vec::new(),
         filters: Vec::new(),
         response_fields: FieldChanges::default(),
     };

@@ -54,6 +54,20 @@ impl Pump {
         Poll::Ready(Ok(()))
     }
 
+    /// Makes it send `body`, and read nothing. Must be called before anything else.
+    pub(crate) fn hold(&mut self, body: Vec<u8>) {
+        self.bytes = body.len() as u64;
+        self.kept_max = body.len();
+        self.kept = Some(body);
+        self.unframed = true;
+        self.ended = true;
+    }
+
+    /// Returns the whole body, if it has been read and kept.
+    pub(crate) fn whole_body(&self) -> Option<&[u8]> {
+        self.kept.as_deref().filter(|_| self.has_read_all())
+    }
+
     /// Returns whether the body has been read completely.
     pub(crate) fn has_read_all(&self) -> bool {
         self.ended && self.run == 0

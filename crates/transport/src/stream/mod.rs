@@ -4,6 +4,7 @@
 //! few as the readiness model permits. Readers and writers need not know the kind of stream; each
 //! kind has its own file, and this one has what they share.
 
+mod null;
 mod tcp;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::http2::{Exchange, StreamError};
+use null::Null;
 use tcp::Tcp;
 use tls::Tls;
 pub use tls::{TlsError, TlsFacts, TlsRefused};
@@ -43,6 +45,7 @@ enum Kind {
     Tls(Box<Tls>),
     /// An HTTP/2 stream, on a shared connection.
     Http2(Exchange),
+    Null(Null),
 }
 
 /// Calls a method of the actual kind.
@@ -52,6 +55,7 @@ macro_rules! of_kind {
             Kind::Tcp($kind) => $call,
             Kind::Tls($kind) => $call,
             Kind::Http2($kind) => $call,
+            Kind::Null($kind) => $call,
         }
     };
 }
@@ -78,6 +82,12 @@ impl Stream {
 
     pub(crate) fn from_tokio(tcp: TcpStream, peer: SocketAddr) -> Stream {
         Stream { kind: Kind::Tcp(Tcp::new(tcp)), peer }
+    }
+
+    /// Returns a stream with no peer, that claims to have this one: what is written is discarded, and there is
+    /// never anything to read. It stands for a client that does not wait for its response.
+    pub fn null(peer: SocketAddr) -> Stream {
+        Stream { kind: Kind::Null(Null), peer }
     }
 
     /// Performs a TLS handshake as the server. `prefix` is what has already been read from the
@@ -121,7 +131,7 @@ impl Stream {
         let tcp = match kind {
             Kind::Tcp(tcp) => tcp,
             // TLS inside another layer is not needed.
-            kind @ (Kind::Tls(_) | Kind::Http2(_)) => {
+            kind @ (Kind::Tls(_) | Kind::Http2(_) | Kind::Null(_)) => {
                 return Err(refused(kind, TlsError::Io(io::ErrorKind::Unsupported.into())));
             }
         };
@@ -138,7 +148,7 @@ impl Stream {
     /// Returns what the TLS handshake negotiated; `None`: this is not TLS.
     pub fn tls(&self) -> Option<&TlsFacts> {
         match &self.kind {
-            Kind::Tcp(_) => None,
+            Kind::Tcp(_) | Kind::Null(_) => None,
             Kind::Tls(tls) => Some(tls.facts()),
             Kind::Http2(exchange) => exchange.connection().tls(),
         }
@@ -163,9 +173,9 @@ impl Stream {
     /// Returns the local address. One system call.
     ///
     /// # Errors
-    /// The socket has been closed by the kernel.
+    /// The socket has been closed by the kernel, or there is none.
     pub fn local(&self) -> io::Result<SocketAddr> {
-        self.tcp().with(|tcp| os::socket::local_addr(&tcp))
+        self.tcp()?.with(|tcp| os::socket::local_addr(&tcp))
     }
 
     /// Returns whether it is registered with the runtime. Until then, asking for readiness alone is
@@ -174,7 +184,7 @@ impl Stream {
         match &self.kind {
             Kind::Tcp(tcp) => tcp.is_watched(),
             Kind::Tls(tls) => tls.tcp().is_watched(),
-            Kind::Http2(_) => true,
+            Kind::Http2(_) | Kind::Null(_) => true,
         }
     }
 
@@ -185,7 +195,7 @@ impl Stream {
     /// # Errors
     /// The runtime failed to deregister it; everything afterwards is then `NotConnected`.
     pub fn unwatch(&self) -> io::Result<()> {
-        self.tcp().unwatch()
+        self.tcp()?.unwatch()
     }
 
     /// Passes its descriptor to `ask`, for a poller. Data that TLS has read and not yet returned
@@ -197,7 +207,7 @@ impl Stream {
         &self,
         ask: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
     ) -> io::Result<T> {
-        self.tcp().with(ask)
+        self.tcp()?.with(ask)
     }
 
     /// Returns whether no task has had to wait for this connection, and this is the first call. A
@@ -260,7 +270,7 @@ impl Stream {
     pub fn finish(&self, trailers: &[u8]) -> io::Result<()> {
         match &self.kind {
             Kind::Http2(exchange) => exchange.finish(trailers),
-            Kind::Tcp(_) | Kind::Tls(_) => Ok(()),
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Null(_) => Ok(()),
         }
     }
 
@@ -269,7 +279,7 @@ impl Stream {
     pub fn is_ended(&self) -> bool {
         match &self.kind {
             Kind::Http2(exchange) => exchange.is_ended(),
-            Kind::Tcp(_) | Kind::Tls(_) => false,
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Null(_) => false,
         }
     }
 
@@ -277,7 +287,7 @@ impl Stream {
     pub fn take_trailers(&self) -> Vec<u8> {
         match &self.kind {
             Kind::Http2(exchange) => exchange.take_trailers(),
-            Kind::Tcp(_) | Kind::Tls(_) => Vec::new(),
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Null(_) => Vec::new(),
         }
     }
 
@@ -286,7 +296,7 @@ impl Stream {
     pub fn poll_abandoned(&self, cx: &mut Context<'_>) -> Poll<StreamError> {
         match &self.kind {
             Kind::Http2(exchange) => exchange.poll_abandoned(cx),
-            Kind::Tcp(_) | Kind::Tls(_) => Poll::Pending,
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Null(_) => Poll::Pending,
         }
     }
 
@@ -294,13 +304,13 @@ impl Stream {
     pub fn abandoned(&self) -> Option<StreamError> {
         match &self.kind {
             Kind::Http2(exchange) => exchange.abandoned(),
-            Kind::Tcp(_) | Kind::Tls(_) => None,
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Null(_) => None,
         }
     }
 
     /// Ready when a write would probably not block.
     pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.tcp().poll_write_ready(cx)
+        self.tcp()?.poll_write_ready(cx)
     }
 
     /// Returns whether bytes can be moved inside the kernel: only if they are sent unchanged.
@@ -322,7 +332,7 @@ impl Stream {
     ) -> Poll<io::Result<usize>> {
         match &self.kind {
             Kind::Tcp(tcp) => tcp.poll_splice_in(cx, pipe, max),
-            Kind::Tls(_) | Kind::Http2(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+            _ => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
         }
     }
 
@@ -339,7 +349,7 @@ impl Stream {
     ) -> Poll<io::Result<usize>> {
         match &self.kind {
             Kind::Tcp(tcp) => tcp.poll_splice_out(cx, pipe, more),
-            Kind::Tls(_) | Kind::Http2(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+            _ => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
         }
     }
 
@@ -357,14 +367,14 @@ impl Stream {
             Kind::Tcp(tcp) => tcp.reset(),
             Kind::Tls(tls) => tls.reset(),
             // Dropping it resets the stream.
-            Kind::Http2(_) => {}
+            Kind::Http2(_) | Kind::Null(_) => {}
         }
     }
 
     /// As [`Stream::reset`], once all other holders of the connection have dropped it.
     pub fn reset_when_dropped(&self) {
-        // Only fails if the descriptor is not a socket.
-        let _ = self.tcp().with(|tcp| os::socket::set_linger_zero(&tcp));
+        // Only fails if there is no socket.
+        let _ = self.tcp().and_then(|tcp| tcp.with(|tcp| os::socket::set_linger_zero(&tcp)));
     }
 
     /// For an idle connection: returns whether its peer has closed it, or sent unsolicited data;
@@ -385,7 +395,7 @@ impl Stream {
         match &self.kind {
             Kind::Tcp(tcp) => tcp.peek() == Idle::Silent,
             Kind::Tls(tls) => tls.is_silent(),
-            Kind::Http2(_) => !self.closed_or_readable_hint(),
+            Kind::Http2(_) | Kind::Null(_) => !self.closed_or_readable_hint(),
         }
     }
 
@@ -394,7 +404,7 @@ impl Stream {
     /// # Errors
     /// The kernel refuses.
     pub fn set_user_timeout(&self, timeout: std::time::Duration) -> io::Result<()> {
-        self.tcp().with(|tcp| os::socket::set_user_timeout(&tcp, timeout))
+        self.tcp()?.with(|tcp| os::socket::set_user_timeout(&tcp, timeout))
     }
 
     /// Sends each write at once; see [`os::socket::set_nodelay`].
@@ -402,7 +412,7 @@ impl Stream {
     /// # Errors
     /// The kernel refuses.
     pub fn set_nodelay(&self) -> io::Result<()> {
-        self.tcp().with(|tcp| os::socket::set_nodelay(&tcp))
+        self.tcp()?.with(|tcp| os::socket::set_nodelay(&tcp))
     }
 
     /// Returns whether each write is sent at once. One system call.
@@ -410,7 +420,7 @@ impl Stream {
     /// # Errors
     /// The kernel refuses.
     pub fn nodelay(&self) -> io::Result<bool> {
-        self.tcp().with(|tcp| os::socket::nodelay(&tcp))
+        self.tcp()?.with(|tcp| os::socket::nodelay(&tcp))
     }
 
     /// Returns the kernel's TCP statistics of this connection. One system call.
@@ -418,15 +428,16 @@ impl Stream {
     /// # Errors
     /// The kernel refuses, or this is not TCP.
     pub fn tcp_info(&self) -> io::Result<os::tcp_info::TcpInfo> {
-        self.tcp().with(|tcp| os::tcp_info::read(&tcp))
+        self.tcp()?.with(|tcp| os::tcp_info::read(&tcp))
     }
 
     /// Returns the underlying socket.
-    fn tcp(&self) -> &Tcp {
+    fn tcp(&self) -> io::Result<&Tcp> {
         match &self.kind {
-            Kind::Tcp(tcp) => tcp,
-            Kind::Tls(tls) => tls.tcp(),
+            Kind::Tcp(tcp) => Ok(tcp),
+            Kind::Tls(tls) => Ok(tls.tcp()),
             Kind::Http2(exchange) => exchange.connection().tcp(),
+            Kind::Null(_) => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 }

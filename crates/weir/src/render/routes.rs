@@ -101,6 +101,10 @@ fn action(action: &Action, snapshot: &Snapshot) -> Vec<String> {
                 .extend(rewrite.prefix.as_ref().map(|p| format!("path becomes {}", shown_path(p))));
             parts.extend(rewrite.host.as_ref().map(|host| format!("Host becomes {host}")));
             parts.extend(changes("request", &forward.request_fields));
+            parts.extend(forward.mirrors.iter().map(|mirror| {
+                let (name, share) = (&snapshot.service(mirror.service).name, mirror.share * 100.0);
+                format!("{}% copied to {name}", super::plan::rate(share))
+            }));
             parts.extend(forward.filters.iter().map(|ResponseFilter::Compress(rules)| {
                 let codings: Vec<_> = rules.codings.iter().map(ContentCoding::as_str).collect();
                 format!("compressed by {}", codings.join(", "))

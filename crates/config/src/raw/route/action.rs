@@ -2,7 +2,7 @@
 
 use model::{FieldChanges, PathMatch, Redirect, Rewrite};
 
-use super::filters::compress;
+use super::filters::{compress, mirrors};
 use super::respond;
 use crate::diagnostic::{At, Diagnostic, either};
 use crate::raw::table::{Table, is_empty_list};
@@ -19,6 +19,7 @@ pub(super) fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
     let respond = respond::respond(table);
     let rewrite = table.table("rewrite").map(|table| rewrite(table, path));
     let compress = compress(table);
+    let mirrors = mirrors(table);
     let request_fields = table.table("request_header").map(field_changes);
     let response_fields = table.table("response_header").map(field_changes);
     if !one_action(table) {
@@ -49,6 +50,7 @@ pub(super) fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
     RawAction::Forward(Box::new(RawForward {
         to,
         rewrite: rewrite.unwrap_or_default(),
+        mirrors,
         compress,
         request_fields: request_fields.unwrap_or_default(),
         response_fields: response_fields.unwrap_or_default(),
@@ -73,7 +75,7 @@ fn one_action(table: &mut Table<'_>) -> bool {
             false
         }
         [(action @ ("redirect" | "deny" | "respond"), span)] => {
-            for key in ["rewrite", "compress", "request_header", "response_header"] {
+            for key in ["rewrite", "mirror", "compress", "request_header", "response_header"] {
                 if let Some(change) = table.own_key_span(key) {
                     table.problems.report(
                         Diagnostic::error(

@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Wrong, either, quote};
 use crate::raw::table::{Table, choose, is_empty_list};
-use crate::raw::{RawRateLimit, http, name};
+use crate::raw::{RawMirror, RawRateLimit, http, name};
 
 pub(super) fn compress(table: &mut Table<'_>) -> Option<Compression> {
     let on = || Compression {
@@ -52,6 +52,39 @@ pub(super) fn compress(table: &mut Table<'_>) -> Option<Compression> {
 
 fn read_all<T>(words: &[&str], read: impl Fn(&str) -> Option<T>) -> Vec<T> {
     words.iter().filter_map(|word| read(word)).collect()
+}
+
+/// The most mirrors of one route.
+const MIRRORS_MAX: usize = 8;
+
+pub(super) fn mirrors(table: &mut Table<'_>) -> Vec<RawMirror> {
+    let tables = table.tables("mirror");
+    if tables.len() > MIRRORS_MAX {
+        let title = format!("a route has at most {MIRRORS_MAX} mirrors");
+        let these = format!("{} mirrors", tables.len());
+        table.problems.report(Diagnostic::error(title, table.span_of("mirror"), these));
+    }
+    if is_empty_list(table.peek("mirror")) {
+        table.problems.report(
+            Diagnostic::error("nothing would be copied", table.span_of("mirror"), "empty")
+                .help("leave `mirror` out"),
+        );
+    }
+    tables.into_iter().filter_map(mirror).collect()
+}
+
+fn mirror(mut table: Table<'_>) -> Option<RawMirror> {
+    let service = table.text("service", name);
+    let share = table.number("share");
+    let body_max_bytes = table.size("body_max").value;
+    if share.value == 0.0 {
+        table.problems.report(
+            Diagnostic::warning("a mirror that receives nothing", share.span, "no share")
+                .help("leave it out, or write share = 0.01"),
+        );
+    }
+    table.finish();
+    Some(RawMirror { service: service?, share: share.value, body_max_bytes })
 }
 
 /// The most limits of one route.

@@ -29,7 +29,7 @@ pub(super) static DEFAULTS: TableSpec = TableSpec {
             "route",
             Kind::Defaults { heading: "[defaults.route]", of: &ROUTE, without: OF_A_ROUTE },
             Absent::Then("none"),
-            "The keys of `[[route]]`, except its name, conditions and action: `request_header`, `response_header`, `compress`, `authenticate`, `rate_limit`, `cors`, `maintenance` and `error_page`.",
+            "The keys of `[[route]]`, except its name, conditions and action: `request_header`, `response_header`, `mirror`, `compress`, `authenticate`, `rate_limit`, `cors`, `maintenance` and `error_page`.",
         ),
     ],
 };

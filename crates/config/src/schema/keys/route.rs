@@ -147,6 +147,12 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             "Changes to the response's fields.",
         ),
         key(
+            "mirror",
+            Kind::OneOrMore(&Kind::Table(&MIRROR)),
+            Absent::Then("none"),
+            "Services that receive copies of the requests, besides. Up to 8.",
+        ),
+        key(
             "compress",
             Kind::Either(&[Kind::Table(&COMPRESS), Kind::Boolean]),
             Absent::Boolean(false),
@@ -204,6 +210,28 @@ static TEST: TableSpec = TableSpec {
             Kind::Boolean,
             Absent::Boolean(false),
             "Whether the test is reversed: no value may pass it. It holds if there is no value.",
+        ),
+    ],
+};
+
+static MIRROR: TableSpec = TableSpec {
+    heading: "mirror of [[route]]",
+    path: "route.mirror",
+    doc: "A service that receives copies of a share of the route's requests (shadow traffic), for instance to try a new version under real load. A copy is sent once the request itself has a response from a server, with the same changes; the response to it is discarded, and only its status is compared. Whatever becomes of a copy, neither the request nor its client notices. Upgraded connections are not copied.",
+    example: "[[route]]\nservice = \"listings\"\nmirror = { service = \"listings-next\", share = 0.05, body_max = \"1MB\" }\n",
+    keys: &[
+        key("service", NAME, Absent::Required, "The service."),
+        key(
+            "share",
+            Kind::Number { min: 0.0, max: 1.0 },
+            Absent::Number(defaults::MIRROR_SHARE),
+            "The share of the requests that are copied, drawn at random.",
+        ),
+        key(
+            "body_max",
+            Kind::Size { min: 0, max: 16 << 20 },
+            Absent::Size(defaults::MIRROR_BODY_MAX_BYTES),
+            "Requests with a longer body are not copied. The bodies of copies count against `request_buffers_max`.",
         ),
     ],
 };

@@ -1,14 +1,15 @@
-//! Copies of requests for another service (`mirror`): what they carry, that nothing of what happens to them
-//! reaches the client, and what they may cost.
+//! Copies of requests for another service (`mirror`): what they carry, that what happens to them has no effect
+//! on the requests, and what they may cost.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use e2e::clients::curl;
 use e2e::http::Connection;
 use e2e::rogue::{Peer, Rogue};
-use e2e::{Scene, Weir, server_tables, wait};
+use e2e::{Process, Scene, Weir, server_tables, wait};
 
 const SOON: Duration = Duration::from_secs(20);
 /// What the proxy allows on each worker.
@@ -42,10 +43,21 @@ fn recorder(scene: &Scene, host: u8, name: &'static str) -> (Rogue, Received) {
 
 /// A configuration of a service `app` that is copied to a service `next`.
 fn config(scene: &Scene, top: &str, mirror: &str, app: SocketAddr, next: SocketAddr) -> String {
+    config_with(scene, top, mirror, (app, ""), (next, ""))
+}
+
+/// The same, with lines for both services.
+fn config_with(
+    scene: &Scene,
+    top: &str,
+    mirror: &str,
+    (app, of_app): (SocketAddr, &str),
+    (next, of_next): (SocketAddr, &str),
+) -> String {
     let rest = format!(
         "[[route]]\nservice = \"app\"\nmirror = {{ service = \"next\", {mirror} }}\n\
          request_header = {{ set = {{ X-Added = \"1\" }}, remove = [\"X-Removed\"] }}\n\
-         [service.app]\n{}\n[service.next]\n{}",
+         [service.app]\n{of_app}\n{}\n[service.next]\n{of_next}\n{}",
         server_tables("app", [app]),
         server_tables("next", [next]),
     );
@@ -138,7 +150,7 @@ fn a_copy_is_the_whole_request_and_only_its_status_counts() {
 }
 
 #[test]
-fn whatever_becomes_of_copies_requests_do_not_notice() {
+fn copies_that_fail_have_no_effect_on_requests() {
     let Some(scene) = Scene::new("mirror-failing", &[]) else {
         return;
     };
@@ -171,29 +183,27 @@ fn whatever_becomes_of_copies_requests_do_not_notice() {
         count
     };
     let mut seen = 0;
-    for (next, ends) in [
-        (dead, true),
-        (resets.address(), true),
-        (garbage.address(), true),
-        (cut.address(), true),
-        (silent.address(), false),
-        (endless.address(), false),
+    for (next, result) in [
+        (dead, Some("failed")),
+        (resets.address(), Some("failed")),
+        (garbage.address(), Some("failed")),
+        (cut.address(), Some("failed")),
+        // The status is all that is compared; the rest is cut off.
+        (endless.address(), Some("same_status")),
+        (silent.address(), None),
     ] {
-        let count = if ends { 200 } else { IN_FLIGHT_MAX + 50 };
+        let count = if result.is_some() { 200 } else { IN_FLIGHT_MAX + 50 };
         let mut weir = Weir::start(&scene, &config(&scene, "", "share = 1", app.address(), next));
         let mut client = Connection::open(weir.front()).unwrap();
         for _ in 0..count {
             assert_eq!(client.request("POST", "/", &[], b"body").unwrap().status, 200);
         }
         assert_eq!(before(&mut seen) as u64, count);
-        if ends {
-            let counts = || ["failed", "overloaded"].map(|it| mirrored(&weir, it));
-            wait::until(&format!("the ends of the copies to {next}"), SOON, || {
-                let [failed, overloaded] = counts();
-                (failed > 0 && failed + overloaded == count).then_some(())
-            });
-        } else {
-            assert_eq!(mirrored(&weir, "overloaded"), 50, "{next}");
+        match result {
+            Some(result) => wait::until(&format!("the ends of the copies to {next}"), SOON, || {
+                (mirrored(&weir, result) == count).then_some(())
+            }),
+            None => assert_eq!(mirrored(&weir, "overloaded"), 50, "{next}"),
         }
         let of_app = |more: &[&str]| {
             let labels = [&["service=\"app\""], more].concat();
@@ -212,20 +222,21 @@ fn whatever_becomes_of_copies_requests_do_not_notice() {
 }
 
 #[test]
-fn the_bodies_of_copies_count_against_the_memory_for_bodies() {
+fn the_bodies_of_copies_have_bounded_memory() {
     let Some(scene) = Scene::new("mirror-memory", &[]) else {
         return;
     };
     let (app, _) = recorder(&scene, 11, "app");
     let silent = Rogue::start(scene.address(12, 8080), Peer::hold);
-    let top = "request_buffers_max = \"100kB\"";
+    let top = "mirror_memory_max = \"100kB\"";
     let weir = Weir::start(&scene, &config(&scene, top, "", app.address(), silent.address()));
     let mut client = Connection::open(weir.front()).unwrap();
     for _ in 0..5 {
         assert_eq!(client.request("POST", "/", &[], &vec![b'x'; 30_000]).unwrap().status, 200);
     }
     assert_eq!(mirrored(&weir, "overloaded"), 2);
-    assert_eq!(weir.metric("weir_request_buffers_bytes", &[]) as u64, 90_000);
+    assert_eq!(weir.metric("weir_mirror_memory_bytes", &[]) as u64, 90_000);
+    assert_eq!(weir.metric("weir_mirror_memory_exhausted_total", &[]) as u64, 2);
 }
 
 #[test]
@@ -241,10 +252,68 @@ fn a_share_is_drawn() {
     for _ in 0..1_000 {
         assert_eq!(client.get("/", &[]).unwrap().status, 200);
     }
-    let copies = wait::until("the last copies", SOON, || {
-        let copies = at_next.lock().unwrap().len() as u64;
-        (mirrored(&weir, "same_status") == copies).then_some(copies)
-    });
     // Seven standard deviations.
-    assert!((200..=400).contains(&copies), "{copies}");
+    wait::until("a share of copies", SOON, || {
+        let copies = at_next.lock().unwrap().len() as u64;
+        let is_share = (200..=400).contains(&copies);
+        (is_share && mirrored(&weir, "same_status") == copies).then_some(())
+    });
+}
+
+#[test]
+fn a_mirror_that_leads_back_makes_no_copies_of_copies() {
+    let Some(scene) = Scene::new("mirror-loop", &[]) else {
+        return;
+    };
+    let (app, at_app) = recorder(&scene, 11, "app");
+    let weir = Weir::start(&scene, &config(&scene, "", "", app.address(), scene.front()));
+    assert_eq!(e2e::http::get(weir.front(), "/").unwrap().status, 200);
+    wait::until("the copy", SOON, || (mirrored(&weir, "same_status") == 1).then_some(()));
+    assert_eq!(at_app.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn both_services_keep_their_settings() {
+    let Some(scene) = Scene::new("mirror-settings", &["nghttpd"]) else {
+        return;
+    };
+    let (app, _) = recorder(&scene, 11, "app");
+    let (next, at_next) = recorder(&scene, 12, "next");
+    // Bodies for `app` are read before it has a slot; servers of `next` are introduced to the client.
+    let (of_app, of_next) = ("in_flight_max = 1", "send_proxy = \"v1\"");
+    let text = config_with(&scene, "", "", (app.address(), of_app), (next.address(), of_next));
+    let weir = Weir::start(&scene, &text);
+    let mut client = Connection::open(weir.front()).unwrap();
+    client
+        .send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\nExpect: 100-continue\r\n\r\n")
+        .unwrap();
+    assert_eq!(client.response(false).unwrap().status, 100);
+    client.send(&[b'x'; 5000]).unwrap();
+    assert_eq!(client.response(false).unwrap().status, 200);
+    let copies = wait::until("the copy", SOON, || {
+        let copies = at_next.lock().unwrap().clone();
+        (!copies.is_empty()).then_some(copies)
+    });
+    let (head, body) = &copies[0];
+    let introduced = format!("PROXY TCP4 127.0.0.1 {} ", weir.front().ip());
+    assert!(head.starts_with(&introduced), "{head}");
+    assert!(!head.to_lowercase().contains("expect"), "{head}");
+    assert_eq!(body.len(), 5000);
+
+    // A service of HTTP/2.
+    let address = scene.address(13, 8443);
+    let words = ["--no-tls", "--address", &address.ip().to_string(), &address.port().to_string()]
+        .map(str::to_owned);
+    let _server = Process::start(&scene, "nghttpd", Path::new("nghttpd"), words);
+    wait::until("the server", SOON, || std::net::TcpStream::connect(address).ok());
+    let from = weir.log().len();
+    let text = config_with(&scene, "", "", (app.address(), of_app), (address, "http = \"2\""));
+    scene.file("weir.toml", text);
+    weir.hang_up();
+    weir.wait_for_log_from(from, &["reloaded"], SOON);
+    for (method, body) in [("GET", &b""[..]), ("POST", b"body")] {
+        assert_eq!(client.request(method, "/?app=404", &[], body).unwrap().status, 404);
+    }
+    // It has no such file.
+    wait::until("the copies", SOON, || (mirrored(&weir, "same_status") == 3).then_some(()));
 }

@@ -27,6 +27,7 @@ pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> Stri
         worker_connections: context.sources.worker_connections.as_ref().map(|each| each()),
         request_buffers: context.sources.request_buffers.as_ref().map(|gauges| gauges()),
         compression: context.sources.compression.as_ref().map(|gauges| gauges()),
+        mirrors: context.sources.mirrors.as_ref().map(|gauges| gauges()),
         process: process::gauges(),
         reloads: context.sources.reload_gauges.as_ref().map(|gauges| gauges()),
         listeners: published.snapshot.listeners.iter().map(listener).collect(),

@@ -88,6 +88,8 @@ pub struct Sources {
     pub request_buffers: Option<Source<BudgetGauges>>,
     /// The memory for compressing responses.
     pub compression: Option<Source<BudgetGauges>>,
+    /// Memory for the bodies of copies of requests.
+    pub mirrors: Option<Source<BudgetGauges>>,
     /// Key sets that are fetched.
     pub key_sets: Option<Source<Vec<KeySetGauges>>>,
     /// Kept connections that wait for a request, of all workers together, by server.
@@ -122,6 +124,7 @@ impl Default for Sources {
             worker_connections: None,
             request_buffers: None,
             compression: None,
+            mirrors: None,
             key_sets: None,
             idle_connections: None,
             in_flight: None,

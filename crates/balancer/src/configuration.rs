@@ -2,8 +2,8 @@
 
 use model::{
     Action, Balance, Certificate, CheckKind, Content, ContentCoding, ErrorPage, ErrorSet,
-    FieldChanges, FieldMatch, HostPattern, Listener, Maintenance, PathMatch, Protocol, RedactQuery,
-    Respond, ResponseFilter, Route, Service, ServiceTls, Snapshot, Text, UnknownNames,
+    FieldChanges, FieldMatch, HostPattern, Listener, Log, Maintenance, PathMatch, Protocol,
+    RedactQuery, Respond, ResponseFilter, Route, Service, ServiceTls, Snapshot, Text, UnknownNames,
 };
 use serde_json::{Value, json};
 
@@ -20,30 +20,14 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
         "connections_max": snapshot.connections_max,
         "request_buffers_max_bytes": snapshot.request_buffers_max_bytes,
         "compression_memory_max_bytes": snapshot.compression_memory_max_bytes,
+        "mirror_memory_max_bytes": snapshot.mirror_memory_max_bytes,
         "drain_delay_ms": millis(snapshot.drain_delay),
         "drain_max_ms": millis(snapshot.drain_max),
         "state_directory": snapshot.state_directory,
         "run_as": snapshot.run_as.as_ref().map(|(user, group)| json!({
             "user": user, "group": group,
         })),
-        "log": {
-            "access": snapshot.log.access.to_string(),
-            "format": snapshot.log.format.as_str(),
-            "fields": snapshot.log.fields.as_ref().map(|fields| {
-                fields.iter().map(ToString::to_string).collect::<Vec<_>>()
-            }),
-            "redact_query": match &snapshot.log.redact_query {
-                RedactQuery::Nothing => json!([]),
-                RedactQuery::Names(names) => json!(names),
-                RedactQuery::Everything => json!(["*"]),
-            },
-            "sample": snapshot.log.sample.0.iter().map(|(of, share)| {
-                (of.to_string(), json!(share))
-            }).collect::<serde_json::Map<_, _>>(),
-            "tcp_info": snapshot.log.tcp_info,
-            "decisions": snapshot.log.decisions,
-            "explain_token_file": snapshot.log.explain_token_file,
-        },
+        "log": log(&snapshot.log),
         "admin": snapshot.admin.as_ref().map(|admin| json!({
             "address": admin.address.to_string(),
             "token_file": admin.token_file,
@@ -85,6 +69,27 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
 
 fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn log(log: &Log) -> Value {
+    json!({
+        "access": log.access.to_string(),
+        "format": log.format.as_str(),
+        "fields": log.fields.as_ref().map(|fields| {
+            fields.iter().map(ToString::to_string).collect::<Vec<_>>()
+        }),
+        "redact_query": match &log.redact_query {
+            RedactQuery::Nothing => json!([]),
+            RedactQuery::Names(names) => json!(names),
+            RedactQuery::Everything => json!(["*"]),
+        },
+        "sample": log.sample.0.iter().map(|(of, share)| {
+            (of.to_string(), json!(share))
+        }).collect::<serde_json::Map<_, _>>(),
+        "tcp_info": log.tcp_info,
+        "decisions": log.decisions,
+        "explain_token_file": log.explain_token_file,
+    })
 }
 
 fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {

@@ -75,6 +75,7 @@ impl Management {
         let in_flight = Arc::new(in_flight);
         let (spread, bodies) = (Arc::clone(&in_flight), Arc::clone(&in_flight));
         let (compressing, fetching) = (Arc::clone(&in_flight), Arc::clone(&in_flight));
+        let mirroring = Arc::clone(&in_flight);
         let sources = admin::Sources {
             plan: Arc::new(move || probe_report::running_plan(&control)),
             configuration: Arc::new(configuration::to_json),
@@ -83,6 +84,7 @@ impl Management {
             worker_connections: Some(Arc::new(move || spread.connections_by_worker())),
             request_buffers: Some(Arc::new(move || budget(bodies.request_buffers()))),
             compression: Some(Arc::new(move || budget(compressing.compression()))),
+            mirrors: Some(Arc::new(move || budget(mirroring.mirrors()))),
             key_sets: Some(Arc::new(move || fetching.key_sets())),
             findings: Some(Arc::new(move || findings.report())),
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),

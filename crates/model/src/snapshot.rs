@@ -34,6 +34,8 @@ pub struct Snapshot {
     pub request_buffers_max_bytes: u64,
     /// Memory for compressing responses, over all responses; 0: nothing is compressed.
     pub compression_memory_max_bytes: u64,
+    /// Memory for the bodies of copies of requests, over all copies.
+    pub mirror_memory_max_bytes: u64,
     /// How long connections are still accepted after SIGTERM.
     pub drain_delay: Duration,
     /// How long requests in progress may take after that.
@@ -75,6 +77,7 @@ impl Snapshot {
             connections_max: 0,
             request_buffers_max_bytes: 0,
             compression_memory_max_bytes: 0,
+            mirror_memory_max_bytes: 0,
             drain_delay: Duration::ZERO,
             drain_max: Duration::ZERO,
             state_directory: None,

@@ -30,6 +30,14 @@ pub struct Route {
 }
 
 impl Route {
+    /// Returns the services that receive copies of the requests.
+    pub fn mirrors(&self) -> &[Mirror] {
+        match &self.action {
+            Action::Forward(forward) => &forward.mirrors,
+            Action::Redirect(_) | Action::Deny(_) | Action::Respond(_) => &[],
+        }
+    }
+
     /// Returns the authentication that it requires, if any.
     pub fn authentication(&self) -> Option<AuthenticationId> {
         self.filters.iter().find_map(|filter| match filter {
@@ -222,7 +230,7 @@ crate::words! {
     pub enum Mirrored {
         /// The response to the copy has the same status as that to the request.
         SameStatus = "same_status",
-        /// It has another one.
+        /// The statuses differ.
         OtherStatus = "other_status",
         /// No complete response came to the copy.
         Failed = "failed",

@@ -48,6 +48,12 @@ impl Charge {
         true
     }
 
+    /// Gives everything back.
+    pub(crate) fn release(&mut self) {
+        self.budget.used_bytes.fetch_sub(self.bytes, Relaxed);
+        self.bytes = 0;
+    }
+
     /// Counts a request that was denied the memory it needs.
     pub(crate) fn note_exhausted(&self) {
         self.budget.exhausted.fetch_add(1, Relaxed);
@@ -56,7 +62,7 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.budget.used_bytes.fetch_sub(self.bytes, Relaxed);
+        self.release();
     }
 }
 

@@ -99,11 +99,12 @@ impl Client {
     /// Stands in for a client that does not wait for its response: see [`Stream::null`].
     pub(crate) fn absent(
         worker: &Worker,
+        stream: Stream,
         (origin, via): (Rc<Origin>, Via),
         entry: Entry,
     ) -> Client {
         let buffer = Buffer::new(Rc::clone(&worker.buffers));
-        let (stream, watchdog) = (Stream::null(origin.peer), Watchdog::new());
+        let watchdog = Watchdog::new();
         Client { stream, buffer, origin, via, entry, watchdog }
     }
 

@@ -114,6 +114,11 @@ impl InFlightReader {
         &self.0.compression
     }
 
+    /// Returns the budget for the bodies of copies of requests.
+    pub fn mirrors(&self) -> &Budget {
+        &self.0.mirrors
+    }
+
     /// Returns how the key sets of the configuration's authentications are fetched.
     pub fn key_sets(&self) -> Vec<KeySetGauges> {
         self.0.authentications.key_sets(&self.0.registry.current().snapshot)

@@ -72,6 +72,7 @@ use tokio::sync::mpsc;
 
 pub use access_log::{AccessSink, AccessTarget, AccessWriter};
 pub use budget::Budget;
+pub use exchange::COPIES_MAX;
 pub use explain::MayExplain;
 pub use identity::Identity;
 pub use in_flight::InFlightReader;

@@ -12,7 +12,8 @@ const KEPT_BYTES_MAX: usize = 16 * 1024;
 /// Storage for one exchange.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    /// Shared with reports of requests in flight while an exchange is in progress.
+    /// Shared with reports of requests in flight while an exchange is in progress, and with copies for
+    /// mirrors.
     pub(crate) request: Rc<RequestHead>,
     pub(crate) response: ResponseHead,
     /// Lent to the pumps, one each.
@@ -30,6 +31,10 @@ impl ScratchPool {
     }
 
     pub(crate) fn give(&self, mut scratch: Box<Scratch>) {
+        if Rc::strong_count(&scratch.request) > 1 {
+            // A copy for a mirror still uses it.
+            scratch.request = Rc::default();
+        }
         for bytes in [&mut scratch.up, &mut scratch.down] {
             bytes.clear();
             bytes.shrink_to(KEPT_BYTES_MAX);

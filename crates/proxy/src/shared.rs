@@ -99,6 +99,8 @@ pub(crate) struct Shared {
     pub(crate) request_buffers: Arc<Budget>,
     /// The budget for compressing responses.
     pub(crate) compression: Arc<Budget>,
+    /// Memory for the bodies of copies of requests.
+    pub(crate) mirrors: Arc<Budget>,
     /// This instance's ID in loop detection.
     pub(crate) identity: Identity,
     /// TLS configurations, built once for all workers.
@@ -129,6 +131,7 @@ impl Shared {
             may_explain: Mutex::new(may_explain),
             request_buffers: Arc::default(),
             compression: Arc::default(),
+            mirrors: Arc::default(),
             identity,
             tls: TlsConfigs::default(),
             authentications: Authentications::new(),

@@ -116,6 +116,7 @@ pub(crate) fn sources() -> Sources {
         worker_connections: Some(Arc::new(|| vec![2, 1])),
         request_buffers: Some(Arc::new(BudgetGauges::default)),
         compression: Some(Arc::new(BudgetGauges::default)),
+        mirrors: Some(Arc::new(BudgetGauges::default)),
         key_sets: Some(Arc::new(|| {
             vec![KeySetGauges {
                 authentication: "issuer".to_owned(),

@@ -80,6 +80,9 @@ pub(super) fn files_wanted(snapshot: &Snapshot, workers: u64) -> u64 {
     // for large bodies.
     let pipes = proxy::BODY_PIPES_MAX as u64 * 2;
     let workers_own = workers * (snapshot.listeners.len() as u64 * 2 + 8 + pipes);
+    // Each copy of a request has a connection to a server.
+    let has_mirrors = snapshot.routes.iter().any(|route| !route.mirrors().is_empty());
+    let copies = if has_mirrors { workers * proxy::COPIES_MAX as u64 } else { 0 };
     // However many servers there are, workers keep no more than connections_max in total.
-    connections + (kept * workers).min(all) + workers_own + RESERVE_FILES
+    connections + (kept * workers).min(all) + copies + workers_own + RESERVE_FILES
 }

@@ -1,9 +1,12 @@
 //! Checks routes against each other: duplicates, and routes that never match.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
-use model::{Condition, ConditionOn, FieldMatch, HostPattern, ListenerId, PathMatch, Test, Text};
+use model::{
+    Condition, ConditionOn, FieldMatch, HostPattern, ListenerId, PathMatch, ServerSpec, Test, Text,
+};
 
 use crate::build::listeners_of;
 use crate::diagnostic::{At, Diagnostic, Problems, Span, quote};
@@ -15,7 +18,7 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     for route in &document.routes {
         only_http(route, document, names, problems);
         certificates(route, document, names, problems);
-        mirrors(route, problems);
+        mirrors(route, document, names, problems);
     }
     // By conditions without listeners: only such routes can shadow each other, since of two others
     // the more specific one is tried first and leaves some requests to the second.
@@ -172,8 +175,9 @@ fn equal(group: &[Member<'_>], problems: &Problems) {
     }
 }
 
-/// Reports copies for a service that gets the requests themselves, or other copies of them.
-fn mirrors(route: &RawRoute, problems: &Problems) {
+/// Reports copies for a service that gets the requests themselves, or other copies of them; and copies that take
+/// slots of the requests' servers, which belong to an address, not to a service.
+fn mirrors(route: &RawRoute, document: &Document, names: &Names, problems: &Problems) {
     let RawAction::Forward(forward) = &route.action else { return };
     let services: Vec<_> = forward.services().collect();
     for (at, service) in services.iter().enumerate().skip(forward.to.len()) {
@@ -183,6 +187,28 @@ fn mirrors(route: &RawRoute, problems: &Problems) {
                 Diagnostic::warning(title, service.span.clone(), "copies of them")
                     .other(same.span.clone(), "named here, too"),
             );
+            continue;
+        }
+        let of = |name: &At<Arc<str>>| {
+            names.service(&name.value).map(|id| &document.services[id.0 as usize].service)
+        };
+        let Some(mirror) = of(service) else { continue };
+        for (to, _) in &forward.to {
+            let Some(to) = of(to).filter(|to| to.is_limited() || mirror.is_limited()) else {
+                continue;
+            };
+            let is_of_mirror =
+                |server: &&ServerSpec| mirror.servers.iter().any(|m| m.target == server.target);
+            if let Some(server) = to.servers.iter().find(is_of_mirror) {
+                let title = format!(
+                    "copies take slots of {} from the requests of service {}",
+                    server.target,
+                    quote(&to.name)
+                );
+                let label = "it has the same server";
+                let diagnostic = Diagnostic::warning(title, service.span.clone(), label);
+                problems.report(diagnostic.help("give the mirror servers of its own"));
+            }
         }
     }
 }

@@ -104,6 +104,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         connections_max,
         request_buffers_max_bytes,
         compression_memory_max_bytes,
+        mirror_memory_max_bytes,
         drain_delay,
         drain_max,
         state_directory,
@@ -129,6 +130,8 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     words.value("request_buffers_max", request_buffers_max_bytes, buffers, |n| show_size(*n));
     let memory = &after.compression_memory_max_bytes;
     words.value("compression_memory_max", compression_memory_max_bytes, memory, |n| show_size(*n));
+    let memory = &after.mirror_memory_max_bytes;
+    words.value("mirror_memory_max", mirror_memory_max_bytes, memory, |n| show_size(*n));
     words.value("drain_delay", drain_delay, &after.drain_delay, time);
     words.value("drain_max", drain_max, &after.drain_max, time);
     words.value("state_directory", state_directory, &after.state_directory, |directory| {

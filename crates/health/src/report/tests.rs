@@ -115,6 +115,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
         connections_max: 1,
         request_buffers_max_bytes: 0,
         compression_memory_max_bytes: 0,
+        mirror_memory_max_bytes: 0,
         drain_delay: Duration::ZERO,
         drain_max: second,
         run_as: None,

@@ -20,6 +20,8 @@ pub struct Gauges<'a> {
     pub request_buffers: Option<BudgetGauges>,
     /// The budget for compressing responses, if known.
     pub compression: Option<BudgetGauges>,
+    /// Memory for the bodies of copies of requests.
+    pub mirrors: Option<BudgetGauges>,
     /// The process, if its values could be read.
     pub process: Option<ProcessGauges>,
     /// Results of reloads, if there are any.

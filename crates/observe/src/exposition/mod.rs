@@ -67,41 +67,53 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
             family.sample(&[("worker", &worker.to_string())], count);
         }
     }
-    if let Some(buffers) = gauges.request_buffers {
-        families.single(
-            "weir_request_buffers_bytes",
-            Kind::Gauge,
-            Some("bytes"),
-            "Memory used by request bodies that wait for a server (limit: request_buffers_max).",
-            buffers.used_bytes,
-        );
-        families.single(
-            "weir_request_buffers_exhausted",
-            Kind::Counter,
-            None,
-            "Request bodies that were not read completely before a server was chosen because \
-             request_buffers_max was reached.",
-            buffers.exhausted,
-        );
-    }
-    if let Some(compression) = gauges.compression {
-        families.single(
-            "weir_compression_memory_bytes",
-            Kind::Gauge,
-            Some("bytes"),
-            "Memory reserved for compressing responses (limit: compression_memory_max).",
-            compression.used_bytes,
-        );
-        families.single(
-            "weir_compression_memory_exhausted",
-            Kind::Counter,
-            None,
-            "Responses left uncompressed because compression_memory_max was reached.",
-            compression.exhausted,
-        );
-    }
+    write_budgets(gauges, families);
     if let Some(process) = gauges.process {
         write_resources(process, families);
+    }
+}
+
+/// The use of one budget: its gauge of bytes and the help, and the counter of those beyond it and the help.
+type BudgetFamilies = [(&'static str, &'static str); 2];
+
+const REQUEST_BUFFERS: BudgetFamilies = [
+    (
+        "weir_request_buffers_bytes",
+        "Memory used by request bodies that wait for a server (limit: request_buffers_max).",
+    ),
+    (
+        "weir_request_buffers_exhausted",
+        "Request bodies that were not read completely before a server was chosen because \
+         request_buffers_max was reached.",
+    ),
+];
+const COMPRESSION_MEMORY: BudgetFamilies = [
+    (
+        "weir_compression_memory_bytes",
+        "Memory reserved for compressing responses (limit: compression_memory_max).",
+    ),
+    (
+        "weir_compression_memory_exhausted",
+        "Responses left uncompressed because compression_memory_max was reached.",
+    ),
+];
+const MIRROR_MEMORY: BudgetFamilies = [
+    (
+        "weir_mirror_memory_bytes",
+        "Memory for the bodies of copies of requests (limit: mirror_memory_max).",
+    ),
+    ("weir_mirror_memory_exhausted", "Requests not copied because mirror_memory_max was reached."),
+];
+
+fn write_budgets(gauges: &Gauges<'_>, families: &mut Families<'_>) {
+    for (budget, [(used, used_help), (exhausted, exhausted_help)]) in [
+        (gauges.request_buffers, REQUEST_BUFFERS),
+        (gauges.compression, COMPRESSION_MEMORY),
+        (gauges.mirrors, MIRROR_MEMORY),
+    ] {
+        let Some(budget) = budget else { continue };
+        families.single(used, Kind::Gauge, Some("bytes"), used_help, budget.used_bytes);
+        families.single(exhausted, Kind::Counter, None, exhausted_help, budget.exhausted);
     }
 }
 
@@ -366,9 +378,9 @@ fn write_services(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families<
         "weir_mirrored_requests",
         Kind::Counter,
         None,
-        "Requests of routes that are copied to this service (mirror), by what became of the copy: \
-         same_status or other_status than the request itself, failed (no complete response), or not sent: \
-         no_body (too long, or incomplete when the response began), overloaded.",
+        "Requests that were to be copied to this service (mirror), by result: same_status as the \
+         request itself, other_status, failed (no complete response), or not sent: no_body (too long, \
+         or incomplete when the response began), overloaded.",
     );
     for (name, service) in &totals.services {
         if service.mirrored.iter().all(|count| *count == 0) {

@@ -196,6 +196,7 @@ fn gauges() -> Gauges<'static> {
         worker_connections: Some(vec![3, 4]),
         request_buffers: Some(BudgetGauges { used_bytes: 4096, exhausted: 1 }),
         compression: Some(BudgetGauges { used_bytes: 500_000, exhausted: 2 }),
+        mirrors: Some(BudgetGauges { used_bytes: 64_000, exhausted: 3 }),
         process: Some(ProcessGauges {
             start_time: Duration::from_secs(1_763_619_180),
             cpu: Duration::from_millis(1_500),
@@ -269,7 +270,7 @@ fn both_formats_agree_and_follow_their_rules() {
     };
     assert_eq!(names(&prometheus), names(&open));
     let units = open.iter().filter(|(_, family)| family.unit.is_some()).count();
-    assert_eq!(units, 19, "families with a unit");
+    assert_eq!(units, 20, "families with a unit");
     let service = ("service", "list\"ings\\\n");
     for families in [&prometheus, &open] {
         for (name, labels, expected) in [

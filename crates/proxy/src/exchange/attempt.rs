@@ -61,7 +61,8 @@ impl Forwarding<'_, '_> {
 
     /// Puts the request head at the front of the upload.
     fn write_head(&mut self, to: &Chosen<'_>, server: &ServerConnection) {
-        let Exchange { worker, client, identity, scratch, record, .. } = &mut *self.exchange;
+        let Exchange { worker, client, identity, received, scratch, record, .. } =
+            &mut *self.exchange;
         record.reused = server.reused;
         let random = worker.rng.borrow_mut().u64(..);
         let request = &*scratch.request;
@@ -74,7 +75,7 @@ impl Forwarding<'_, '_> {
             loop_mark: worker.shared.identity.line(),
             continued: self.continued,
             identity: identity.as_deref(),
-            received: if client.stream.is_exchange() { "2" } else { request.version().number() },
+            received,
         };
         let Client { buffer, origin, .. } = &mut **client;
         self.upload.rewind(buffer, |out| {

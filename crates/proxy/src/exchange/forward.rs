@@ -9,8 +9,8 @@ use rustls::ClientConfig;
 use wire::http1::RequestBody;
 
 use super::Exchange;
+use super::connecting;
 use super::upload::{Upload, is_conversation};
-use super::{connecting, mirror};
 use crate::answer::Answer;
 use crate::balance;
 use crate::budget::Charge;
@@ -27,6 +27,8 @@ pub(super) struct Forwarding<'x, 'a> {
     pub(super) forward: &'a Forward,
     /// The filters that the response passes through.
     pub(super) filters: &'a [ResponseFilter],
+    /// How much of the response's body is forwarded; the rest is dropped with the connection.
+    pub(super) response_max_bytes: u64,
     /// The indices of the mirrors that the request is copied to.
     pub(super) mirrors: Vec<usize>,
     id: ServiceId,
@@ -51,19 +53,19 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         route: &'a Route,
         forward: &'a Forward,
     ) -> Forwarding<'x, 'a> {
-        let mut rng = exchange.worker.rng.borrow_mut();
-        let id = route::split(forward, &mut rng);
-        let mirrors = mirror::draw(forward, &exchange.scratch.request, &mut rng);
-        drop(rng);
-        Forwarding::to(exchange, (route, forward), id, mirrors)
+        let id = route::split(forward, &mut exchange.worker.rng.borrow_mut());
+        let mut forwarding = Forwarding::to(exchange, (route, forward), id);
+        if !forward.mirrors.is_empty() {
+            forwarding.draw_mirrors();
+        }
+        forwarding
     }
 
-    /// As [`Forwarding::new`], for this service and these mirrors.
+    /// As [`Forwarding::new`], for this service and without mirrors.
     pub(super) fn to(
         exchange: &'x mut Exchange<'a>,
         (route, forward): (&'a Route, &'a Forward),
         id: ServiceId,
-        mirrors: Vec<usize>,
     ) -> Forwarding<'x, 'a> {
         let Exchange { plane, client, scratch, record, .. } = &mut *exchange;
         let service = plane.published.snapshot.service(id);
@@ -79,14 +81,14 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         let affinity = balance::affinity(service, &scratch.request);
         let has_rate = !matches!(scratch.request.body(), RequestBody::None)
             && !is_conversation(&scratch.request, service, client);
-        let copied_max = mirrors.iter().map(|&index| forward.mirrors[index].body_max_bytes).max();
-        let upload = Upload::new(client, plane, scratch, service, copied_max);
+        let upload = Upload::new(client, plane, scratch, service);
         Forwarding {
             exchange,
             route,
             forward,
             filters: &forward.filters,
-            mirrors,
+            response_max_bytes: u64::MAX,
+            mirrors: Vec::new(),
             id,
             service,
             tls,
@@ -115,9 +117,9 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         let mut servers = Servers::new(worker, plane, self.id, key, self.affinity);
         match servers.reach(self, now).await {
             Ok((slot, server)) => {
-                self.mirror();
                 self.note_head(&mut servers, &slot, &server);
                 drop(servers);
+                self.mirror();
                 self.respond(slot, server).await
             }
             Err(none) => self.give_up(none).await,

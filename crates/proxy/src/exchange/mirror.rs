@@ -8,7 +8,8 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use model::{Action, Cause, Forward, Mirror, Mirrored};
+use model::{Action, Cause, Mirror, Mirrored};
+use transport::Stream;
 use wire::http1::{RequestBody, RequestHead};
 
 use super::Exchange;
@@ -19,54 +20,85 @@ use crate::budget::Charge;
 use crate::client::Client;
 use crate::head::{Origin, RequestId};
 use crate::isolate::isolated;
+use crate::plane::Plane;
+use crate::pump::Copied;
 use crate::via::Via;
 use crate::watchdog::Direction;
 use crate::worker::Worker;
 
 /// Maximum number of copies in flight on a worker: what a service that does not answer can cost.
-const IN_FLIGHT_MAX: usize = 256;
-/// Maximum time of a copy until its response is complete. The service's `timeouts.total` may be shorter.
-const TOTAL_MAX: Duration = Duration::from_secs(60);
+pub const COPIES_MAX: usize = 256;
+/// Maximum time of a copy beyond `timeouts.response` of its service. `timeouts.total` may be shorter.
+const REST_MAX: Duration = Duration::from_secs(60);
+
+/// How much of the body of a response to a copy is read, so that a server which sends without end does not use
+/// a worker's time. The connection is closed then.
+const RESPONSE_MAX_BYTES: u64 = 1024 * 1024;
 
 /// A copy of a request, with everything that its exchange needs.
-struct Copy {
+struct RequestCopy {
     worker: Rc<Worker>,
     origin: Rc<Origin>,
     via: Via,
     address: (SocketAddr, bool),
+    /// Weir's address, if the service's servers are introduced to the client.
+    local: Option<SocketAddr>,
     identity: Option<Rc<Identity>>,
     id: RequestId,
+    received: &'static str,
     request: Rc<RequestHead>,
     body: Vec<u8>,
     /// The index of the request's route, and that of the mirror in it.
     of: (usize, usize),
     /// The status of the response to the request itself.
     status: u16,
-    /// Counts as one of [`IN_FLIGHT_MAX`].
+    /// Counts as one of [`COPIES_MAX`].
     _place: Rc<()>,
     /// For the body.
-    _charge: Charge,
-}
-
-/// Draws the mirrors that a request is copied to; returns their indices.
-pub(super) fn draw(
-    forward: &Forward,
-    request: &RequestHead,
-    rng: &mut fastrand::Rng,
-) -> Vec<usize> {
-    if forward.mirrors.is_empty() || request.upgrade().is_some() {
-        return Vec::new();
-    }
-    let drawn = forward.mirrors.iter().enumerate().filter(|(_, mirror)| rng.f64() < mirror.share);
-    drawn.map(|(index, _)| index).collect()
+    _charge: Option<Charge>,
 }
 
 impl Forwarding<'_, '_> {
-    /// Copies the request to the mirrors that were drawn for it, now that a response to it begins.
+    /// Draws the mirrors that the request is copied to, and begins to copy its body.
+    pub(super) fn draw_mirrors(&mut self) {
+        let Exchange { worker, plane, scratch, .. } = &*self.exchange;
+        let request = &*scratch.request;
+        // A copy that comes back must not make further copies.
+        let id = worker.shared.identity.id().as_bytes();
+        if request.upgrade().is_some() || request.cdn_loop_passes(id) > 0 {
+            return;
+        }
+        let mut rng = worker.rng.borrow_mut();
+        let mut is_drawn = |mirror: &Mirror| rng.f64() < mirror.share;
+        let mirrors = self.forward.mirrors.iter().enumerate();
+        self.mirrors.extend(mirrors.filter(|(_, mirror)| is_drawn(mirror)).map(|(index, _)| index));
+        let max =
+            self.mirrors.iter().map(|&index| self.forward.mirrors[index].body_max_bytes).max();
+        let max = match request.body() {
+            RequestBody::None => None,
+            RequestBody::Length(length) => {
+                max.map(u64::from).filter(|max| length <= *max).and(Some(length))
+            }
+            RequestBody::Chunked => max.map(u64::from),
+        };
+        let Some(max) = max else { return };
+        let charge = charge(worker, plane);
+        self.upload.pump.copy(Copied::new(max, charge));
+    }
+
+    /// Copies the request to the mirrors that were drawn, now that a response to it begins.
     pub(super) fn mirror(&mut self) {
-        for index in std::mem::take(&mut self.mirrors) {
+        let mut mirrors = std::mem::take(&mut self.mirrors);
+        let mut copied = self.upload.pump.take_copied();
+        while let Some(index) = mirrors.pop() {
+            let Exchange { worker, plane, .. } = &*self.exchange;
+            let copied = match &copied {
+                // Another mirror needs it, too.
+                Some(copied) if !mirrors.is_empty() => Some(copied.again(charge(worker, plane))),
+                _ => copied.take(),
+            };
             let mirror = &self.forward.mirrors[index];
-            match self.copy(index, mirror) {
+            match self.copy(index, mirror, copied) {
                 Ok(copy) => drop(tokio::task::spawn_local(copy.run())),
                 Err(why_not) => self.exchange.count_mirrored(mirror, why_not),
             }
@@ -74,35 +106,36 @@ impl Forwarding<'_, '_> {
     }
 
     /// Returns the copy for a mirror, or why there is none.
-    fn copy(&self, index: usize, mirror: &Mirror) -> Result<Copy, Mirrored> {
-        let Exchange { worker, plane, client, identity, scratch, record, .. } = &*self.exchange;
-        let body = match scratch.request.body() {
-            RequestBody::None => &[][..],
-            RequestBody::Length(_) | RequestBody::Chunked => {
-                let body = self.upload.pump.whole_body();
-                let is_short = |body: &&[u8]| body.len() as u64 <= u64::from(mirror.body_max_bytes);
-                body.filter(is_short).ok_or(Mirrored::NoBody)?
+    fn copy(
+        &self,
+        index: usize,
+        mirror: &Mirror,
+        copied: Option<Copied>,
+    ) -> Result<RequestCopy, Mirrored> {
+        let Exchange { worker, plane, client, identity, received, scratch, record, .. } =
+            &*self.exchange;
+        let (body, charge) = match (scratch.request.body(), copied) {
+            (RequestBody::None, _) => (Vec::new(), None),
+            (_, None) => return Err(Mirrored::NoBody),
+            (_, Some(copied)) => {
+                let (body, charge) = copied.into_bytes(mirror.body_max_bytes as usize)?;
+                (body, Some(charge))
             }
         };
-        if Rc::strong_count(&worker.copies) > IN_FLIGHT_MAX {
-            return Err(Mirrored::Overloaded);
-        }
-        let max = plane.published.snapshot.request_buffers_max_bytes;
-        let mut charge = Charge::new(&worker.shared.request_buffers, max);
-        if !body.is_empty() && !charge.covers(body.len() as u64) {
-            charge.note_exhausted();
-            return Err(Mirrored::Overloaded);
-        }
-        Ok(Copy {
+        let route = self.exchange.route.filter(|_| Rc::strong_count(&worker.copies) <= COPIES_MAX);
+        let introduces = plane.published.snapshot.service(mirror.service).send_proxy.is_some();
+        Ok(RequestCopy {
             worker: Rc::clone(worker),
             origin: Rc::clone(&client.origin),
             via: client.via.clone(),
             address: (self.exchange.address, self.exchange.address_is_known),
+            local: introduces.then(|| client.stream.local().ok()).flatten(),
             identity: identity.clone(),
             id: record.id,
+            received,
             request: Rc::clone(&scratch.request),
-            body: body.to_vec(),
-            of: (self.exchange.route.ok_or(Mirrored::NoBody)?, index),
+            body,
+            of: (route.ok_or(Mirrored::Overloaded)?, index),
             status: scratch.response.status(),
             _place: Rc::clone(&worker.copies),
             _charge: charge,
@@ -110,21 +143,26 @@ impl Forwarding<'_, '_> {
     }
 }
 
-impl Copy {
-    /// Sends the copy, discards the response, and counts how both agree.
+/// Returns an empty share of the memory for copies.
+fn charge(worker: &Worker, plane: &Plane) -> Charge {
+    Charge::new(&worker.shared.mirrors, plane.published.snapshot.mirror_memory_max_bytes)
+}
+
+impl RequestCopy {
+    /// Sends the copy, discards the response, and counts whether its status is that of the request's.
     async fn run(self) {
-        let Copy { worker, origin, via, address: (address, address_is_known), id, .. } = self;
+        let RequestCopy { worker, origin, via, address: (address, address_is_known), id, .. } =
+            self;
         let plane = Rc::clone(&via.plane);
         let routes = &plane.published.snapshot.routes;
         let (route, index) = self.of;
-        let Action::Forward(forward) = &routes[route].action else { return };
-        let mirror = &forward.mirrors[index];
+        let mirror = &routes[route].mirrors()[index];
         let entry = worker.roster.enter().await;
-        let mut client = Client::absent(&worker, (origin, via), entry);
+        let stream = Stream::null(origin.peer, self.local);
+        let mut client = Client::absent(&worker, stream, (origin, via), entry);
         let mut scratch = worker.scratch.take();
         scratch.request = self.request;
         let record = Record::new(os::clock::now(), id);
-        client.entry.begin(client.flight(&scratch.request, address, id, record.started));
         let mut exchange = Exchange {
             worker: &worker,
             plane: &plane,
@@ -133,6 +171,7 @@ impl Copy {
             address_is_known,
             identity: self.identity,
             route: Some(route),
+            received: self.received,
             rates: Vec::new(),
             scratch: &mut scratch,
             record,
@@ -144,7 +183,6 @@ impl Copy {
         if let Err(cause) = walked {
             exchange.record.end(cause);
         }
-        exchange.client.entry.end();
         account::count_for_service(&worker, &plane, &exchange.record);
         let result = match &exchange.record {
             Record { cause: Cause::Completed, status, .. } if *status == self.status => {
@@ -154,8 +192,6 @@ impl Copy {
             _ => Mirrored::Failed,
         };
         exchange.count_mirrored(mirror, result);
-        // Its head may still be shared with the request itself.
-        scratch.request = Rc::default();
         worker.scratch.give(scratch);
     }
 }
@@ -164,12 +200,13 @@ impl<'a> Exchange<'a> {
     async fn send_copy(&mut self, mirror: &'a Mirror, body: Vec<u8>) {
         let Some(route) = self.route() else { return };
         let Action::Forward(forward) = &route.action else { return };
-        let mut copy = Forwarding::to(self, (route, forward), mirror.service, Vec::new());
+        let mut copy = Forwarding::to(self, (route, forward), mirror.service);
         // Nothing reads the response, and the body is here.
         (copy.filters, copy.continued) = (&[], true);
+        copy.response_max_bytes = RESPONSE_MAX_BYTES;
         copy.upload.pump.hold(body);
         let record = &mut copy.exchange.record;
-        let end = record.started + TOTAL_MAX;
+        let end = record.started + copy.service.timeouts.response + REST_MAX;
         if record.to_end.is_none_or(|(before, _)| before > end) {
             record.to_end = Some((end, Cause::TotalTimeout));
             copy.limits.set(Direction::Whole, end, Cause::TotalTimeout);

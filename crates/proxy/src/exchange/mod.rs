@@ -46,6 +46,7 @@ use crate::worker::Worker;
 
 use forward::Forwarding;
 use local::location;
+pub use mirror::COPIES_MAX;
 
 /// How often a request may have passed this instance before it is refused as a loop: it may
 /// legitimately come back through an authenticating proxy, for instance.
@@ -64,6 +65,8 @@ pub(crate) struct Exchange<'a> {
     identity: Option<Rc<Identity>>,
     /// The index of its route, once found.
     route: Option<usize>,
+    /// The version of HTTP in which it came.
+    received: &'static str,
     /// What is left of the rates that responses announce.
     rates: Vec<(&'a RateLimit, Left)>,
     /// The request head, the response head once there is one, and reusable storage.
@@ -97,6 +100,8 @@ impl<'a> Exchange<'a> {
         let random = worker.rng.borrow_mut().u128(..);
         let record = Record::begin(plane, random, Some(&scratch.request));
         let (address, address_is_known) = client.address(&scratch.request);
+        let is_exchange = client.stream.is_exchange();
+        let received = if is_exchange { "2" } else { scratch.request.version().number() };
         client.entry.begin(client.flight(&scratch.request, address, record.id, record.started));
         Exchange {
             worker,
@@ -106,6 +111,7 @@ impl<'a> Exchange<'a> {
             address_is_known,
             identity: None,
             route: None,
+            received,
             rates: Vec::new(),
             scratch,
             record,

@@ -19,7 +19,7 @@ use crate::client::{After, Client, client_gone};
 use crate::failure;
 use crate::filter;
 use crate::head::{self, Additions, ResponseForm};
-use crate::pump::{Framing, Patience, Pump, Source};
+use crate::pump::{Framing, Patience, Pump, PumpError, Source};
 use crate::server_connection::ServerConnection;
 use crate::watchdog::Direction;
 
@@ -90,6 +90,7 @@ impl Forwarding<'_, '_> {
         let storage = std::mem::take(&mut scratch.down);
         let mut download = Pump::new(source, framing, patience, storage);
         download.filter(filtered.body);
+        download.limit_bytes(self.response_max_bytes);
         let changes = &self.forward.response_fields;
         let additions = Additions {
             set_cookie: cookie.as_deref(),
@@ -126,6 +127,9 @@ impl Forwarding<'_, '_> {
             let moved = download.poll(cx, &server.stream, &mut server.buffer, stream, limits);
             record.body_out = download.bytes_out();
             if let Poll::Ready(moved) = moved {
+                if let Err(PumpError::TooLarge) = moved {
+                    return Poll::Ready(Ok(()));
+                }
                 let sender = upload.answered_by(Cause::HttpResponseIncomplete);
                 return Poll::Ready(moved.map_err(|e| failure::reason(&e, sender).cause));
             }
@@ -153,7 +157,7 @@ impl Forwarding<'_, '_> {
         record.ask_tcp(&mut server, slot.endpoint());
         record.grpc_status = grpc_status(&scratch.response, download.trailers());
         server.brought_bulk = download.has_spliced();
-        let uploaded = self.upload.pump.is_done();
+        let (uploaded, is_whole) = (self.upload.pump.is_done(), download.is_done());
         scratch.up = self.upload.pump.take_pending();
         scratch.down = download.take_pending();
         record.end(moved.err().unwrap_or(Cause::Completed));
@@ -166,6 +170,10 @@ impl Forwarding<'_, '_> {
             let seems_whole = unframed && !form.chunked;
             let is_stream = self.exchange.client.stream.is_exchange();
             return if is_stream || seems_whole { After::Reset } else { After::Close };
+        }
+        if !is_whole {
+            abandon(self.service, slot, server);
+            return After::Close;
         }
         if uploaded && scratch.response.keep_alive() && body != ResponseBody::UntilClose {
             self.keep_connection(&slot, server);

@@ -27,14 +27,12 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    /// Returns the upload of the request in `scratch`, keeping what another attempt would need, or a copy
-    /// of a request with a body of up to `copied_max_bytes`.
+    /// Returns the upload of the request in `scratch`, keeping what another attempt would need.
     pub(super) fn new(
         client: &Client,
         plane: &Plane,
         scratch: &mut Scratch,
         service: &Service,
-        copied_max_bytes: Option<u32>,
     ) -> Upload {
         let listener = client.settings();
         let body = scratch.request.body();
@@ -68,10 +66,8 @@ impl Upload {
             pump.limit_bytes(max);
         }
         // HTTP/2 servers may refuse a stream of any method, and the request may then be sent again.
-        let repeats = scratch.request.is_idempotent() || service.http == HttpVersion::Http2;
-        let repeated_max_bytes = repeats.then_some(service.retries.body_kept_max_bytes);
-        if let Some(max) = repeated_max_bytes.max(copied_max_bytes) {
-            pump.keep(max as usize);
+        if scratch.request.is_idempotent() || service.http == HttpVersion::Http2 {
+            pump.keep(service.retries.body_kept_max_bytes as usize);
         }
         Upload { pump, is_sending: true, write_failed: None }
     }

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, ready};
 
 use transport::Stream;
 
-use super::{Pump, PumpError};
+use super::{Copied, Pump, PumpError};
 use crate::budget::Charge;
 use crate::buffer::Buffer;
 use crate::watchdog::Limits;
@@ -54,18 +54,27 @@ impl Pump {
         Poll::Ready(Ok(()))
     }
 
-    /// Makes it send `body`, and read nothing. Must be called before anything else.
+    /// Makes it send `body`, once, and read nothing. Must be called before anything else.
     pub(crate) fn hold(&mut self, body: Vec<u8>) {
         self.bytes = body.len() as u64;
         self.kept_max = body.len();
         self.kept = Some(body);
         self.unframed = true;
+        self.sent_once = true;
         self.ended = true;
     }
 
-    /// Returns the whole body, if it has been read and kept.
-    pub(crate) fn whole_body(&self) -> Option<&[u8]> {
-        self.kept.as_deref().filter(|_| self.has_read_all())
+    /// Copies the body as it is read. Must be called before anything else.
+    pub(crate) fn copy(&mut self, copied: Copied) {
+        self.copied = Some(Box::new(copied));
+    }
+
+    /// Takes the copy of the whole body; `None`: there is none, or the body is not complete.
+    pub(crate) fn take_copied(&mut self) -> Option<Copied> {
+        let copied = self.copied.take()?;
+        // The end of an HTTP/2 stream may come after the last byte.
+        let is_whole = self.ended || self.bytes_said == Some(self.bytes);
+        is_whole.then_some(*copied)
     }
 
     /// Returns whether the body has been read completely.

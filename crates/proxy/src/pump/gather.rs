@@ -72,6 +72,9 @@ impl Pump {
         if run == 0 {
             return Ok(());
         }
+        if let Some(copied) = &mut self.copied {
+            copied.push(&buffer[..run]);
+        }
         if self.filter.is_some() {
             return self.filter_run(run, buffer);
         }

@@ -7,6 +7,7 @@
 //! through this process.
 
 mod ahead;
+mod copied;
 mod flush;
 mod framing;
 mod gather;
@@ -28,6 +29,7 @@ use crate::identity_names::IdentityNames;
 use crate::pipes::Lent;
 use crate::turns::Ticket;
 use crate::watchdog::{Direction, Limits};
+pub(crate) use copied::Copied;
 use framing::frame_run;
 pub(crate) use framing::{Framing, Source};
 
@@ -115,6 +117,8 @@ pub(crate) struct Pump {
     /// Decoded bytes kept for another attempt; `None` when nothing is kept (any more).
     kept: Option<Vec<u8>>,
     kept_max: usize,
+    /// A copy for other receivers.
+    copied: Option<Box<Copied>>,
     /// The bytes read so far are in `kept` alone: they were read ahead and not framed yet.
     unframed: bool,
     /// Only what was read ahead for the first attempt is kept, nothing for a second.
@@ -158,6 +162,7 @@ impl Pump {
             bytes_said: None,
             kept: None,
             kept_max: 0,
+            copied: None,
             unframed: false,
             sent_once: false,
             filter: None,

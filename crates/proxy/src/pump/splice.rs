@@ -21,6 +21,7 @@ impl Pump {
         left >= SPLICED_BYTES_MIN
             && self.framing == Framing::Raw
             && self.kept.is_none()
+            && !self.copied.as_ref().is_some_and(|copied| copied.is_some())
             && self.filter.is_none()
             // A body that is too large is left to the copying path to refuse.
             && self.bytes.saturating_add(left) <= self.bytes_max

@@ -84,10 +84,10 @@ impl Stream {
         Stream { kind: Kind::Tcp(Tcp::new(tcp)), peer }
     }
 
-    /// Returns a stream with no peer, that claims to have this one: what is written is discarded, and there is
-    /// never anything to read. It stands for a client that does not wait for its response.
-    pub fn null(peer: SocketAddr) -> Stream {
-        Stream { kind: Kind::Null(Null), peer }
+    /// Returns a stream that leads nowhere, with the addresses of another: what is written is discarded, and
+    /// there is never anything to read. It stands for a client that does not wait for its response.
+    pub fn null(peer: SocketAddr, local: Option<SocketAddr>) -> Stream {
+        Stream { kind: Kind::Null(Null { local }), peer }
     }
 
     /// Performs a TLS handshake as the server. `prefix` is what has already been read from the
@@ -175,7 +175,10 @@ impl Stream {
     /// # Errors
     /// The socket has been closed by the kernel, or there is none.
     pub fn local(&self) -> io::Result<SocketAddr> {
-        self.tcp()?.with(|tcp| os::socket::local_addr(&tcp))
+        match &self.kind {
+            Kind::Null(null) => null.local.ok_or_else(|| io::ErrorKind::NotConnected.into()),
+            _ => self.tcp()?.with(|tcp| os::socket::local_addr(&tcp)),
+        }
     }
 
     /// Returns whether it is registered with the runtime. Until then, asking for readiness alone is

@@ -1,12 +1,16 @@
-//! A stream with no peer.
+//! A stream that leads nowhere.
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
 use tokio::io::ReadBuf;
 
 /// Takes everything that is written and discards it, and never has anything to read.
-pub(super) struct Null;
+pub(super) struct Null {
+    /// The local address that it is said to have.
+    pub(super) local: Option<SocketAddr>,
+}
 
 #[allow(clippy::unused_self, reason = "called like the other kinds")]
 impl Null {

@@ -107,6 +107,12 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "Memory for compressing responses, over all responses; see `compress` of a route. One response takes about 0.5 MB with gzip, 1.5 MB with zstd and 5 MB with br. Responses beyond this bound are not compressed.",
         ),
         key(
+            "mirror_memory_max",
+            Kind::Size { min: 0, max: 1 << 40 },
+            Absent::Size(usual::MIRROR_MEMORY_MAX_BYTES),
+            "Memory for the bodies of requests that are copied, over all copies; see `mirror` of a route. Beyond this bound requests are not copied.",
+        ),
+        key(
             "drain_delay",
             duration(Duration::ZERO, DAY),
             Absent::Duration(usual::DRAIN_DELAY),

@@ -150,7 +150,7 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             "mirror",
             Kind::OneOrMore(&Kind::Table(&MIRROR)),
             Absent::Then("none"),
-            "Services that receive copies of the requests, besides. Up to 8.",
+            "Services that receive copies of the requests in addition. Up to 8.",
         ),
         key(
             "compress",
@@ -217,7 +217,7 @@ static TEST: TableSpec = TableSpec {
 static MIRROR: TableSpec = TableSpec {
     heading: "mirror of [[route]]",
     path: "route.mirror",
-    doc: "A service that receives copies of a share of the route's requests (shadow traffic), for instance to try a new version under real load. A copy is sent once the request itself has a response from a server, with the same changes; the response to it is discarded, and only its status is compared. Whatever becomes of a copy, neither the request nor its client notices. Upgraded connections are not copied.",
+    doc: "A service that receives copies of a share of the route's requests (shadow traffic), for instance to try a new version under real load. A copy is sent once the request itself has a response from a server, with the same changes; the response to it is discarded, and only its status is compared. A copy that fails has no effect on the request. Upgraded connections are not copied.",
     example: "[[route]]\nservice = \"listings\"\nmirror = { service = \"listings-next\", share = 0.05, body_max = \"1MB\" }\n",
     keys: &[
         key("service", NAME, Absent::Required, "The service."),
@@ -231,7 +231,7 @@ static MIRROR: TableSpec = TableSpec {
             "body_max",
             Kind::Size { min: 0, max: 16 << 20 },
             Absent::Size(defaults::MIRROR_BODY_MAX_BYTES),
-            "Requests with a longer body are not copied. The bodies of copies count against `request_buffers_max`.",
+            "Requests with a longer body are not copied. The bodies of all copies together take at most `mirror_memory_max`.",
         ),
     ],
 };

@@ -48,6 +48,21 @@ impl Charge {
         true
     }
 
+    /// Makes room in `bytes` for `needed` of them, and for more if possible, up to `max`. If the budget is
+    /// exhausted, it counts that and returns false.
+    pub(crate) fn make_room(&mut self, bytes: &mut Vec<u8>, needed: usize, max: usize) -> bool {
+        if needed <= bytes.capacity() {
+            return true;
+        }
+        let roomy = needed.max(bytes.capacity() * 2).min(max);
+        let Some(room) = [roomy, needed].into_iter().find(|&room| self.covers(room as u64)) else {
+            self.note_exhausted();
+            return false;
+        };
+        bytes.reserve_exact(room - bytes.len());
+        true
+    }
+
     /// Gives everything back.
     pub(crate) fn release(&mut self) {
         self.budget.used_bytes.fetch_sub(self.bytes, Relaxed);

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! run ─ resolve ─┬─ answer (deny, redirect, refusal, maintenance, a filter's answer)
-//!                └─ Forwarding::run ─ read ahead ─ Servers::reach ─ respond ─┬─ settle (next request)
-//!                                                    │       ^               └─ tunnel (101)
+//!                └─ Forwarding::run ─ read ahead ─ Servers::reach ─ mirror ─ respond ─┬─ settle (next request)
+//!                                                    │       ^                        └─ tunnel (101)
 //!                                      admit ─ attempt       │
 //!                                                 └──────────┘ another server
 //! ```

@@ -28,14 +28,8 @@ impl Pump {
         loop {
             let kept = self.kept.get_or_insert_default();
             let needed = (kept.len() + buffer.len()).min(length);
-            if needed > kept.capacity() {
-                let roomy = needed.max(kept.capacity() * 2).min(length);
-                let Some(room) = [roomy, needed].into_iter().find(|&n| charge.covers(n as u64))
-                else {
-                    charge.note_exhausted();
-                    break;
-                };
-                kept.reserve_exact(room - kept.len());
+            if !charge.make_room(kept, needed, length) {
+                break;
             }
             let starved = self.gather(buffer)?;
             // All of it is kept, and follows the head once there is one.

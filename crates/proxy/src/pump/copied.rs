@@ -29,11 +29,10 @@ impl Copied {
         let needed = bytes.len() + run.len();
         let lost = if needed > self.max {
             Mirrored::NoBody
-        } else if needed <= bytes.capacity() || grow(bytes, needed, self.max, &mut self.charge) {
+        } else if self.charge.make_room(bytes, needed, self.max) {
             bytes.extend_from_slice(run);
             return;
         } else {
-            self.charge.note_exhausted();
             Mirrored::Overloaded
         };
         self.bytes = Err(lost);
@@ -58,14 +57,4 @@ impl Copied {
         let bytes = self.bytes?;
         if bytes.len() > max { Err(Mirrored::NoBody) } else { Ok((bytes, self.charge)) }
     }
-}
-
-/// Makes room for `needed` bytes, or more. Returns false if `charge` does not cover them.
-fn grow(bytes: &mut Vec<u8>, needed: usize, max: usize, charge: &mut Charge) -> bool {
-    let roomy = needed.max(bytes.capacity() * 2).min(max);
-    let Some(room) = [roomy, needed].into_iter().find(|&room| charge.covers(room as u64)) else {
-        return false;
-    };
-    bytes.reserve_exact(room - bytes.len());
-    true
 }

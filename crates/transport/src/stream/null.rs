@@ -8,7 +8,7 @@ use tokio::io::ReadBuf;
 
 /// Takes everything that is written and discards it, and never has anything to read.
 pub(super) struct Null {
-    /// The local address that it is said to have.
+    /// What `Stream::local` returns.
     pub(super) local: Option<SocketAddr>,
 }
 

@@ -3,6 +3,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -160,4 +162,23 @@ pub fn full_listen_queue(address: SocketAddr) -> io::Result<(rustix::fd::OwnedFd
         queued.push(TcpStream::from(socket));
     }
     Ok((listener, queued))
+}
+
+/// As [`full_listen_queue`], on a Unix socket at `path`; further connections have no room.
+pub fn full_unix_queue(path: &Path) -> io::Result<(UnixListener, Vec<rustix::fd::OwnedFd>)> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+    let listener = UnixListener::bind(path)?;
+    // On a socket that listens, listen(2) changes the length of its queue.
+    rustix::net::listen(&listener, 0)?;
+    let mut queued = Vec::new();
+    loop {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
+            Ok(()) => queued.push(socket),
+            Err(rustix::io::Errno::AGAIN) => return Ok((listener, queued)),
+            Err(error) => return Err(error.into()),
+        }
+    }
 }

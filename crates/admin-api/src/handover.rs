@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use model::{Administrative, Health, Maintained};
+use model::{Address, Administrative, Health, Maintained};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -60,7 +60,7 @@ pub struct Listener {
     /// Its name.
     pub name: String,
     /// Where it listens.
-    pub address: SocketAddr,
+    pub address: Address,
     /// Descriptors.
     #[serde(default)]
     pub sockets: Vec<i32>,
@@ -91,7 +91,7 @@ pub struct Server {
     /// The service's name.
     pub service: String,
     /// The server's address.
-    pub address: SocketAddr,
+    pub address: Address,
     /// What health checks found.
     pub health: Word<Health>,
     /// What an operator set.

@@ -2,10 +2,9 @@
 //! defines their names and formats.
 
 use std::collections::{BTreeSet, HashMap};
-use std::net::SocketAddr;
 
 use decide::{EndpointView, Published, ServiceView};
-use model::{Administrative, Health, Maintained, Moment};
+use model::{Address, Administrative, Health, Maintained, Moment};
 use observe::exposition::{
     CertificateGauges, Format, Gauges, ListenerGauges, ServerGauges, ServiceGauges, write,
 };
@@ -90,7 +89,7 @@ fn routes_in_maintenance<'a>(context: &Context, published: &'a Published) -> Vec
 
 fn servers<'a>(
     service: &'a ServiceView,
-    idle: Option<&HashMap<SocketAddr, u32>>,
+    idle: Option<&HashMap<Address, u32>>,
 ) -> impl Iterator<Item = ServerGauges<'a>> {
     service.endpoints.iter().map(move |endpoint| {
         let idle = idle.map(|idle| idle.get(&endpoint.address).copied().unwrap_or(0));

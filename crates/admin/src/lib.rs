@@ -25,7 +25,6 @@ mod testing;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
@@ -36,19 +35,16 @@ use admin_api::findings::Findings;
 use admin_api::receipt;
 use admin_api::status::Acme;
 use decide::Registry;
-use model::{AdminAddress, Snapshot};
+use model::{Address, Snapshot};
 use observe::exposition::{BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges};
 use observe::{InFlightFilter, InFlightReport};
+use os::unix_socket::SocketFile;
 use serde_json::Value;
 use tokio::sync::watch;
 
-pub use door::{
-    Door, Listener, NotLoopback, OpenError, Token, TokenError, UnixError, UnixSocket, check_address,
-};
+pub use door::{Door, Listener, NotLoopback, OpenError, Token, TokenError, check_address};
 
 pub use switches::Switches;
-
-use door::SocketFile;
 
 /// How long requests under way may take once the API is to stop.
 const STOP_MAX: Duration = Duration::from_secs(1);
@@ -93,7 +89,7 @@ pub struct Sources {
     /// Key sets that are fetched.
     pub key_sets: Option<Source<Vec<KeySetGauges>>>,
     /// Kept connections that wait for a request, of all workers together, by server.
-    pub idle_connections: Option<Source<HashMap<SocketAddr, u32>>>,
+    pub idle_connections: Option<Source<HashMap<Address, u32>>>,
     /// Requests and connections under way. May take its time: it is called on a thread that
     /// nothing else waits for.
     pub in_flight: Option<Arc<dyn Fn(InFlightFilter) -> InFlightReport + Send + Sync>>,
@@ -177,7 +173,7 @@ impl std::error::Error for ReloadError {}
 /// The running API.
 #[derive(Debug)]
 pub struct Handle {
-    address: AdminAddress,
+    address: Address,
     file: Option<SocketFile>,
     stop: watch::Sender<bool>,
     thread: JoinHandle<()>,
@@ -185,7 +181,7 @@ pub struct Handle {
 
 impl Handle {
     /// Where it listens, with its real port.
-    pub fn address(&self) -> &AdminAddress {
+    pub fn address(&self) -> &Address {
         &self.address
     }
 
@@ -197,8 +193,8 @@ impl Handle {
     /// Stops accepting, lets requests under way finish (for a second at most), and returns when
     /// its thread has ended.
     pub fn stop(self) {
-        if let Some(file) = self.file {
-            file.remove();
+        if let Some(Err(error)) = self.file.map(SocketFile::remove) {
+            tracing::debug!(%error, address = %self.address, "the socket's file stays");
         }
         self.stop.send_replace(true);
         if self.thread.join().is_err() {
@@ -223,13 +219,13 @@ pub fn start(door: Door, exposed: Exposed) -> io::Result<Handle> {
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
             listener.set_nonblocking(true)?;
             let socket = bounded::Socket::Tcp(tokio::net::TcpListener::from_std(listener)?);
-            (AdminAddress::Tcp(address), Some(address.port()), socket, None)
+            (Address::Ip(address), Some(address.port()), socket, None)
         }
         Listener::Unix(socket) => {
             let (listener, file) = socket.into_parts();
             listener.set_nonblocking(true)?;
             let socket = bounded::Socket::Unix(tokio::net::UnixListener::from_std(listener)?);
-            (AdminAddress::Unix(file.path.clone()), None, socket, Some(file))
+            (Address::Unix(file.path()), None, socket, Some(file))
         }
     };
     drop(inside);

@@ -1,7 +1,7 @@
 //! A configuration as JSON, defaults included. For the admin API and for `weir check --json`.
 
 use model::{
-    Action, Balance, Certificate, CheckKind, Content, ContentCoding, ErrorPage, ErrorSet,
+    Action, Address, Balance, Certificate, CheckKind, Content, ContentCoding, ErrorPage, ErrorSet,
     FieldChanges, FieldMatch, HostPattern, Listener, Log, Maintenance, PathMatch, Protocol,
     RedactQuery, Respond, ResponseFilter, Route, Service, ServiceTls, Snapshot, Text, UnknownNames,
 };
@@ -100,7 +100,11 @@ fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
     };
     json!({
         "name": listener.name.as_ref(),
-        "address": listener.address.to_string(),
+        "address": listener.address,
+        "socket": matches!(listener.address, Address::Unix(_)).then(|| json!({
+            "mode": format!("{:o}", listener.socket.mode),
+            "group": listener.socket.group,
+        })),
         "protocol": listener.protocol.word().as_str(),
         "service": to.map(|id| snapshot.service(id).name.as_ref()),
         "server_names": match &listener.protocol {

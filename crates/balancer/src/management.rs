@@ -3,12 +3,11 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use admin::{push, scrape};
-use model::{Metrics, Snapshot};
+use model::{Address, Metrics, Snapshot};
 
 use crate::built_in_doctor::{self, Findings};
 use crate::sockets::Doors;
@@ -51,7 +50,7 @@ fn push(
 }
 
 /// Returns the idle connections over all workers, by server.
-fn idle_connections(registry: &decide::Registry) -> HashMap<SocketAddr, u32> {
+fn idle_connections(registry: &decide::Registry) -> HashMap<Address, u32> {
     let published = registry.load_full();
     let endpoints = published.services.iter().flat_map(|service| service.endpoints().all.clone());
     endpoints.map(|endpoint| (endpoint.row.address, endpoint.slots.idle())).collect()

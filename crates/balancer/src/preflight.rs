@@ -9,6 +9,7 @@ use crate::{affinity_key, certificates, sockets};
 /// in the words of `weir serve`.
 pub fn obstacles(snapshot: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
+    lines.extend(snapshot.listeners.iter().filter_map(sockets::obstacle));
     if let Some(asked) = &snapshot.admin
         && let Err(errors) = admin::Door::check(asked)
     {

@@ -4,13 +4,12 @@
 //! (they end in the old process), rate limit buckets, the progress of slow starts, and the learned
 //! idle timeouts of servers.
 
-use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use admin_api::handover;
 use decide::Published;
-use model::{Administrative, Health, Moment, ServerState};
+use model::{Address, Administrative, Health, Moment, ServerState};
 
 /// The state of each server of each service.
 #[derive(Debug, Default)]
@@ -19,7 +18,7 @@ pub(crate) struct ServerStates(Vec<Row>);
 #[derive(Debug, PartialEq)]
 struct Row {
     service: String,
-    address: SocketAddr,
+    address: Address,
     health: Health,
     administrative: Administrative,
     weight: Option<u16>,
@@ -84,7 +83,7 @@ impl ServerStates {
 }
 
 impl Row {
-    fn of(service: &str, address: SocketAddr, state: &ServerState, now: Moment) -> Row {
+    fn of(service: &str, address: Address, state: &ServerState, now: Moment) -> Row {
         Row {
             service: service.to_owned(),
             address,

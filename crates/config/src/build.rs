@@ -114,6 +114,7 @@ fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Li
     Some(Listener {
         name: raw.name.value.clone(),
         address: raw.address.as_ref()?.value,
+        socket: raw.socket.clone(),
         protocol: match &raw.protocol {
             RawProtocol::Http => Protocol::Http,
             RawProtocol::Tcp(service) => Protocol::Tcp(names.service(&service.value)?),

@@ -40,6 +40,8 @@ pub(crate) const DRAIN_DELAY: Duration = Duration::ZERO;
 /// The running configuration matches the file: otherwise a forgotten edit would take effect at some
 /// restart, long after it was made.
 pub(crate) const WATCH: bool = true;
+/// Weir's user and its group may connect to a listener's Unix socket; wider access is a decision.
+pub(crate) const SOCKET_MODE: &str = "660";
 /// Loopback: without TLS, the admin API must not be reachable from other machines.
 pub(crate) const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9900);
 

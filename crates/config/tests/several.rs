@@ -122,7 +122,7 @@ fn what_is_substituted_is_only_a_value() {
     let text = include_str!("cases/substitute.toml");
     let snapshot = snapshot(text);
     assert_eq!(snapshot.zone.as_deref(), Some("eu-west-1a"));
-    assert_eq!(snapshot.listeners[0].address.port(), 8080);
+    assert_eq!(snapshot.listeners[0].address.port(), Some(8080));
     let names: Vec<_> = snapshot.services.iter().map(|service| &*service.name).collect();
     assert_eq!(names, ["app", "b"], "a value adds no service");
     let bearer = format!("Bearer {SECRET}");

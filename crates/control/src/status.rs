@@ -2,13 +2,13 @@
 //! resolved names.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use health::report::{Endpoint, Report};
 use health::verdict::ProbeEvent;
+use model::Address;
 
 use crate::discover::Discovered;
 use crate::probe::Heard;
@@ -32,7 +32,7 @@ pub struct Probed {
 pub struct Status {
     plan: ArcSwap<Report>,
     /// By probed address; those no longer in the plan are dropped.
-    probed: Mutex<BTreeMap<SocketAddr, Probed>>,
+    probed: Mutex<BTreeMap<Address, Probed>>,
     discovered: ArcSwap<Vec<Discovered>>,
     all_tried: Mutex<bool>,
     tried: Condvar,
@@ -45,7 +45,7 @@ impl Status {
     }
 
     /// Returns the probe statistics by address.
-    pub fn probed(&self) -> BTreeMap<SocketAddr, Probed> {
+    pub fn probed(&self) -> BTreeMap<Address, Probed> {
         self.probed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

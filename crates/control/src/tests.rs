@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use decide::{Admission, Ask, Endpoint, LiveService, Registry};
-use model::{Administrative, Check, CheckKind, Health, Moment, PassiveHealth, StatusSet};
+use model::{Address, Administrative, Check, CheckKind, Health, Moment, PassiveHealth, StatusSet};
 use tokio::net::TcpListener;
 
 use crate::testing::{DEADLINE, DnsServer, Reply, addresses, block_on, service, shared, tcp_check};
@@ -31,7 +31,7 @@ fn live(registry: &Registry) -> Arc<LiveService> {
     registry.load_full().services[0].clone()
 }
 
-fn endpoint(registry: &Registry, address: SocketAddr) -> Arc<Endpoint> {
+fn endpoint(registry: &Registry, address: Address) -> Arc<Endpoint> {
     live(registry).endpoints().by_address(address).expect("a server").clone()
 }
 
@@ -51,27 +51,27 @@ fn a_server_goes_down_and_up_and_its_health_outlives_a_reload() {
         let of = |interval_ms| vec![service("s", &servers, Some(tcp_check(interval_ms)))];
         let (registry, control) = begin(of(20), None);
         assert_eq!(control.status().plan().probes(), 2);
-        let state = endpoint(&registry, one_at).state.clone();
+        let state = endpoint(&registry, one_at.into()).state.clone();
         until("up", || state.health() == Health::Up).await;
 
         drop(one);
         until("down", || state.health() == Health::Down).await;
-        until("not eligible", || !live(&registry).endpoints().is_eligible(one_at)).await;
+        until("not eligible", || !live(&registry).endpoints().is_eligible(one_at.into())).await;
 
         // A reload that makes the check slower keeps the known health.
         control.publish(shared(of(60_000), None)).expect("published");
-        assert_eq!(endpoint(&registry, one_at).state.health(), Health::Down);
-        assert!(!live(&registry).endpoints().is_eligible(one_at));
+        assert_eq!(endpoint(&registry, one_at.into()).state.health(), Health::Down);
+        assert!(!live(&registry).endpoints().is_eligible(one_at.into()));
 
         // One that removes the check makes the server usable again.
         control.publish(shared(vec![service("s", &servers, None)], None)).expect("published");
-        assert_eq!(endpoint(&registry, one_at).state.health(), Health::Unknown);
-        assert!(live(&registry).endpoints().is_eligible(one_at));
+        assert_eq!(endpoint(&registry, one_at.into()).state.health(), Health::Unknown);
+        assert!(live(&registry).endpoints().is_eligible(one_at.into()));
         assert_eq!(control.status().plan().probes(), 0);
 
         let _one = TcpListener::bind(one_at).await.expect("the same port");
         control.publish(shared(of(20), None)).expect("published");
-        until("up again", || endpoint(&registry, one_at).state.health() == Health::Up).await;
+        until("up again", || endpoint(&registry, one_at.into()).state.health() == Health::Up).await;
         control.shutdown();
     });
 }
@@ -84,13 +84,13 @@ fn how_probes_went_is_counted_by_address() {
         let services = |check| vec![service("s", &servers.each_ref().map(String::as_str), check)];
         let (registry, control) = begin(services(Some(tcp_check(10))), None);
         let status = control.status();
-        let probed = || status.probed().get(&at).copied().unwrap_or_default();
+        let probed = || status.probed().get(&at.into()).copied().unwrap_or_default();
         until("three probes", || probed().ended >= 3).await;
         assert_eq!(probed().failed, 0);
         assert!(probed().time >= probed().last && probed().last > Duration::ZERO);
         drop(listener);
         until("a failure", || probed().failed > 0).await;
-        until("down", || endpoint(&registry, at).state.health() == Health::Down).await;
+        until("down", || endpoint(&registry, at.into()).state.health() == Health::Down).await;
         // Addresses no longer probed are not reported.
         control.publish(shared(services(None), None)).expect("published");
         assert!(status.probed().is_empty());
@@ -114,7 +114,7 @@ fn servers_by_name_follow_dns_and_are_checked_and_survive_its_failure() {
         assert!(waited.await.expect("no panic"), "resolved");
         until("up", || {
             let endpoints = live(&registry).endpoints();
-            endpoints.by_address(at).is_some_and(|one| one.state.health() == Health::Up)
+            endpoints.by_address(at.into()).is_some_and(|one| one.state.health() == Health::Up)
         })
         .await;
         assert_eq!(status.discovered()[0].host, "app.test");
@@ -125,17 +125,17 @@ fn servers_by_name_follow_dns_and_are_checked_and_survive_its_failure() {
         let other = SocketAddr::from(([127, 0, 0, 2], at.port()));
         until("the new server is down", || {
             let endpoints = live(&registry).endpoints();
-            endpoints.by_address(other).is_some_and(|one| one.state.health() == Health::Down)
+            endpoints.by_address(other.into()).is_some_and(|one| one.state.health() == Health::Down)
         })
         .await;
-        assert_eq!(endpoint(&registry, at).state.health(), Health::Up);
+        assert_eq!(endpoint(&registry, at.into()).state.health(), Health::Up);
 
         // DNS fails: nothing changes. A reload then: nothing changes either.
         dns.set("app.test", Reply::ServerFailure, Reply::ServerFailure);
         until("failure noticed", || status.discovered()[0].error.is_some()).await;
         control.publish(shared(services(), Some(dns.address))).expect("published");
         assert_eq!(live(&registry).endpoints().all.len(), 2);
-        assert_eq!(endpoint(&registry, other).state.health(), Health::Down);
+        assert_eq!(endpoint(&registry, other.into()).state.health(), Health::Down);
         control.shutdown();
     });
 }
@@ -160,7 +160,7 @@ fn names_that_a_reload_brings_have_their_addresses_from_the_first_request_on() {
                 let mut fewest = usize::MAX;
                 while live(&registry)
                     .endpoints()
-                    .by_address(SocketAddr::from(([127, 0, 0, 7], 9)))
+                    .by_address(SocketAddr::from(([127, 0, 0, 7], 9)).into())
                     .is_none()
                 {
                     fewest = fewest.min(live(&registry).endpoints().eligible.len());
@@ -189,7 +189,7 @@ fn an_ejection_ends_when_its_time_is_over() {
         let (registry, control) = begin(vec![spec.clone()], None);
         let at = SocketAddr::from(([127, 0, 0, 1], 1));
         let live = live(&registry);
-        let (endpoint, all) = (endpoint(&registry, at), live.endpoints());
+        let (endpoint, all) = (endpoint(&registry, at.into()), live.endpoints());
         let now = os::clock::now();
         let attempt = health::attempt::Attempt {
             state: &endpoint.state,
@@ -205,8 +205,8 @@ fn an_ejection_ends_when_its_time_is_over() {
         let ejected = health::outlier::on_outcome(&attempt, policy, states);
         let ejected = ejected.expect("one failure is enough");
         live.refresh(os::clock::now());
-        assert!(!live.endpoints().is_eligible(at));
-        until("readmitted", || live.endpoints().is_eligible(at)).await;
+        assert!(!live.endpoints().is_eligible(at.into()));
+        until("readmitted", || live.endpoints().is_eligible(at.into())).await;
         assert!(os::clock::now() >= ejected.until);
         control.shutdown();
     });
@@ -220,21 +220,22 @@ fn a_server_in_maintenance_is_not_checked() {
         let servers = [at, other_at].map(|at| at.to_string());
         let servers = servers.each_ref().map(String::as_str);
         let (registry, control) = begin(vec![service("s", &servers, Some(tcp_check(20)))], None);
-        let state = endpoint(&registry, at).state.clone();
+        let state = endpoint(&registry, at.into()).state.clone();
         until("up", || state.health() == Health::Up).await;
         state.set_administrative(Administrative::Maintenance);
         drop(closed);
         // The other server's probes serve as the clock: they have the same interval. One probe may
         // have been in progress; three failures would take the server down.
         let status = control.status();
-        let probes = |of: SocketAddr| status.probed().get(&of).map_or(0, |probed| probed.ended);
+        let probes =
+            |of: SocketAddr| status.probed().get(&of.into()).map_or(0, |probed| probed.ended);
         let before = (probes(at), probes(other_at));
         until("ten probes of the other", || probes(other_at) >= before.1 + 10).await;
         assert!(probes(at) <= before.0 + 1, "{} probes in maintenance", probes(at) - before.0);
         assert_eq!(state.health(), Health::Up);
         state.set_administrative(Administrative::Ready);
         until("down", || state.health() == Health::Down).await;
-        assert!(!live(&registry).endpoints().is_eligible(at));
+        assert!(!live(&registry).endpoints().is_eligible(at.into()));
         assert!(control.is_running());
         control.shutdown();
     });
@@ -266,7 +267,7 @@ fn a_full_server_that_answers_is_not_taken_down_by_probes_that_time_out() {
         let Admission::Go(slot) = admitted else { panic!("a free slot") };
 
         // Six probes arrive and are never answered; requests are, meanwhile.
-        let state = endpoint(&registry, at).state.clone();
+        let state = endpoint(&registry, at.into()).state.clone();
         let mut kept_open = Vec::new();
         // The last response is later than the start of any probe here, however slow this machine
         // is.

@@ -5,18 +5,17 @@
 //! so that runs of successes and failures survive both.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use decide::{Endpoint, LiveService};
 use health::plan::{Consumer, ConsumerId};
 use health::verdict::{Change, Failure, ProbeEvent, ServerLoad, Verdict};
-use model::{Administrative, Check, Health, Moment, ProbeIdentity};
+use model::{Address, Administrative, Check, Health, Moment, ProbeIdentity};
 
 use crate::probe::Heard;
 
-type Key = (Arc<str>, SocketAddr);
+type Key = (Arc<str>, Address);
 
 /// Minimum interval between log lines about probes that this machine cannot send.
 const LOCAL_FAILURE_LOG_EVERY: Duration = Duration::from_secs(10);
@@ -126,8 +125,8 @@ impl Watches {
 
     /// Returns what each server did while the probe ran. Its requests may come through any service
     /// that names its address, and so may those that fill its limit.
-    fn loads(&self, heard: &Heard) -> HashMap<SocketAddr, ServerLoad> {
-        let mut loads: HashMap<SocketAddr, ServerLoad> = HashMap::new();
+    fn loads(&self, heard: &Heard) -> HashMap<Address, ServerLoad> {
+        let mut loads: HashMap<Address, ServerLoad> = HashMap::new();
         for watch in heard.consumers.iter().filter_map(|id| self.by_id.get(id)) {
             let Endpoint { row, state, slots, .. } = &*watch.endpoint;
             let load = loads.entry(row.address).or_default();

@@ -3,13 +3,12 @@
 //! `pick` chooses the server, `zones` decides who is eligible, `queue` keeps the waiting requests;
 //! this file asks them in order.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use model::Moment;
+use model::{Address, Moment};
 
 use crate::drain::retry_after;
 use crate::endpoints::{Endpoints, Order};
@@ -27,7 +26,7 @@ pub struct Ask<'a> {
     pub affinity: Option<u64>,
     /// Servers that this request has tried already. Chosen again only if no other server is
     /// eligible, or if all others are full and the queue has no place.
-    pub avoid: &'a [SocketAddr],
+    pub avoid: &'a [Address],
 }
 
 /// The decision about a request.
@@ -146,8 +145,8 @@ impl LiveService {
     /// Joins the queue and checks once more for a free slot; `None` if there is no place.
     fn join(
         self: &Arc<Self>,
-        bound: Option<SocketAddr>,
-        avoid: &[SocketAddr],
+        bound: Option<Address>,
+        avoid: &[Address],
         seen: &Arc<Endpoints>,
         now: Moment,
     ) -> Option<Admission> {
@@ -173,7 +172,7 @@ impl LiveService {
 
     /// When there is no place to wait: a slot that no waiting request can use, since all of them
     /// avoid that server, or else one on a server that this request would avoid.
-    fn leftover(&self, endpoints: &Endpoints, avoid: &[SocketAddr]) -> Option<Slot> {
+    fn leftover(&self, endpoints: &Endpoints, avoid: &[Address]) -> Option<Slot> {
         let among = |avoided: bool| {
             let mut free = endpoints.eligible().filter(|one| {
                 let address = one.row.address;

@@ -1,7 +1,7 @@
 //! Chooses a server for a request whose server could not be reached: not the next in the balancing
 //! order, but one least likely to share the failure.
 
-use std::net::SocketAddr;
+use model::Address;
 
 use crate::endpoint::Endpoint;
 use crate::endpoints::Endpoints;
@@ -11,7 +11,7 @@ use crate::slot::Slot;
 
 impl LiveService {
     /// Returns whether every server that balancing would choose is one of these.
-    pub fn has_only(&self, servers: &[SocketAddr]) -> bool {
+    pub fn has_only(&self, servers: &[Address]) -> bool {
         self.endpoints().are_all(servers)
     }
 
@@ -25,7 +25,7 @@ impl LiveService {
     /// that has lost its server this way has waited already, and does not wait in the queue again.
     pub fn elsewhere(
         &self,
-        avoid: &[SocketAddr],
+        avoid: &[Address],
         outside: Option<&str>,
         key: Option<u64>,
         rng: &mut fastrand::Rng,
@@ -59,6 +59,6 @@ fn preference(key: u64, endpoint: &Endpoint) -> f64 {
     hash::preference(key, Candidate { token: endpoint.token, weight })
 }
 
-fn remoteness_of(endpoints: &Endpoints, address: SocketAddr, backup: bool) -> u8 {
+fn remoteness_of(endpoints: &Endpoints, address: Address, backup: bool) -> u8 {
     if endpoints.is_eligible(address) { 0 } else { 1 + u8::from(backup) }
 }

@@ -2,10 +2,9 @@
 //! algorithm over those. Immutable; recomputed when something changes, read through one pointer on
 //! every request.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use model::{Administrative, Moment, Service};
+use model::{Address, Administrative, Moment, Service};
 
 use crate::endpoint::Endpoint;
 use crate::pick::peak_ewma::latency_us;
@@ -39,7 +38,7 @@ pub struct Endpoints {
     picker: Picker,
     /// Draws one by weight alone, for trials.
     draw: Draw,
-    by_address: Vec<(SocketAddr, u32)>,
+    by_address: Vec<(Address, u32)>,
     /// Index by affinity token: those of this release, and those of the previous one.
     by_token: [Vec<(u64, u32)>; 2],
 }
@@ -87,19 +86,19 @@ impl Endpoints {
     /// Returns whether random choice draws from the same servers, in the same proportions, as
     /// `other`.
     pub(crate) fn draws_like(&self, other: &Endpoints) -> bool {
-        let addresses = |endpoints: &Endpoints| -> Vec<SocketAddr> {
+        let addresses = |endpoints: &Endpoints| -> Vec<Address> {
             endpoints.eligible().map(|endpoint| endpoint.row.address).collect()
         };
         self.draw == other.draw && addresses(self) == addresses(other)
     }
 
     /// Returns the server at `address`.
-    pub fn by_address(&self, address: SocketAddr) -> Option<&Arc<Endpoint>> {
+    pub fn by_address(&self, address: Address) -> Option<&Arc<Endpoint>> {
         self.position(address).map(|index| &self.all[index])
     }
 
     /// Returns whether new requests may go to the server at `address`.
-    pub fn is_eligible(&self, address: SocketAddr) -> bool {
+    pub fn is_eligible(&self, address: Address) -> bool {
         self.position(address).is_some_and(|index| self.is_eligible_at(index))
     }
 
@@ -107,7 +106,7 @@ impl Endpoints {
         self.eligible.binary_search(&(index as u32)).is_ok()
     }
 
-    pub(crate) fn position(&self, address: SocketAddr) -> Option<usize> {
+    pub(crate) fn position(&self, address: Address) -> Option<usize> {
         let found = self.by_address.binary_search_by_key(&address, |entry| entry.0).ok()?;
         Some(self.by_address[found].1 as usize)
     }
@@ -124,7 +123,7 @@ impl Endpoints {
     }
 
     /// Returns whether every eligible server is one of these.
-    pub(crate) fn are_all(&self, addresses: &[SocketAddr]) -> bool {
+    pub(crate) fn are_all(&self, addresses: &[Address]) -> bool {
         self.eligible().all(|endpoint| addresses.contains(&endpoint.row.address))
     }
 
@@ -136,7 +135,7 @@ impl Endpoints {
     /// Chooses an eligible server that has room and is not in `avoid`, and takes a slot.
     pub(crate) fn take(
         &self,
-        avoid: &[SocketAddr],
+        avoid: &[Address],
         order: Order<'_>,
         rng: &mut fastrand::Rng,
         now: Moment,
@@ -174,7 +173,7 @@ pub(crate) enum Order<'a> {
 /// The eligible servers as an algorithm sees them for one request.
 struct Open<'a> {
     endpoints: &'a Endpoints,
-    avoid: &'a [SocketAddr],
+    avoid: &'a [Address],
     now: Moment,
 }
 

@@ -4,11 +4,10 @@
 //! A [`Decision`] is captured just before the choice itself, so that it shows what the choice saw,
 //! as far as other workers do not interfere; [`Decision::settle`] then records what was chosen.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Administrative, Balance, Health, Moment};
+use model::{Address, Administrative, Balance, Health, Moment};
 
 use crate::admission::Ask;
 use crate::endpoint::Endpoint;
@@ -34,14 +33,14 @@ pub struct Decision {
     /// How the server was chosen; `None`: none was.
     pub by: Option<By>,
     /// The chosen server.
-    pub chosen: Option<SocketAddr>,
+    pub chosen: Option<Address>,
     /// The servers in order of configuration: the first 32, always including the chosen one.
     pub servers: Vec<Considered>,
     /// How many more there are, by why they were passed over.
     pub more: Vec<(Why, u32)>,
     balance: Balance,
     keyed: bool,
-    bound: Option<SocketAddr>,
+    bound: Option<Address>,
     settled: bool,
 }
 
@@ -51,7 +50,7 @@ pub struct Considered {
     /// Its configured name.
     pub name: Arc<str>,
     /// Its address.
-    pub address: SocketAddr,
+    pub address: Address,
     /// Its zone.
     pub zone: Option<Arc<str>>,
     /// Its weight.
@@ -258,7 +257,7 @@ impl Decision {
 }
 
 /// Returns why a server is ruled out before any algorithm runs; [`Why::NobodyChosen`]: it is not.
-fn against(endpoints: &Endpoints, index: usize, avoid: &[SocketAddr]) -> Why {
+fn against(endpoints: &Endpoints, index: usize, avoid: &[Address]) -> Why {
     let endpoint = &endpoints.all[index];
     if endpoints.is_eligible_at(index) {
         return if avoid.contains(&endpoint.row.address) {

@@ -12,9 +12,10 @@
 //! sees the other.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, PoisonError, Weak};
+
+use model::Address;
 
 use crate::reuse::Learner;
 use crate::sync::{ArcSwap, AtomicU32, Fence, Mutex, fence};
@@ -26,7 +27,7 @@ const HAND_OVERS_MAX: u32 = 64;
 /// The requests in flight at one address, and their limit.
 #[derive(Debug)]
 pub struct Slots {
-    address: SocketAddr,
+    address: Address,
     in_flight: AtomicU32,
     /// 0: no limit.
     max: AtomicU32,
@@ -78,19 +79,19 @@ fn is_there(taker: &Weak<dyn Taker>) -> bool {
 /// A service as a server's slots see it: a possible taker of a freed slot.
 pub(crate) trait Taker: std::fmt::Debug + Send + Sync {
     /// Returns the number of the ticket that has waited longest for a slot at `address`.
-    fn waiting_since(&self, address: SocketAddr) -> Option<u64>;
+    fn waiting_since(&self, address: Address) -> Option<u64>;
     /// Gives a slot that is already counted to the ticket that has waited longest; false if none
     /// waits for it after all.
-    fn give(&self, address: SocketAddr) -> bool;
+    fn give(&self, address: Address) -> bool;
     /// Returns the number of requests refused for lack of a slot.
     fn refused(&self) -> u64;
     /// Returns the limit that it configures for the server at `address`; `Some(0)`: none; `None`: it
     /// has left the configuration and no longer counts.
-    fn limit(&self, address: SocketAddr) -> Option<u32>;
+    fn limit(&self, address: Address) -> Option<u32>;
 }
 
 impl Slots {
-    pub(crate) fn new(address: SocketAddr, max: u32, tickets: Arc<Tickets>) -> Slots {
+    pub(crate) fn new(address: Address, max: u32, tickets: Arc<Tickets>) -> Slots {
         let takers = ArcSwap::from_pointee(Takers::default());
         Slots {
             address,
@@ -104,7 +105,7 @@ impl Slots {
     }
 
     /// Returns the address.
-    pub fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> Address {
         self.address
     }
 
@@ -251,13 +252,13 @@ impl Slots {
 #[derive(Debug, Default)]
 pub(crate) struct SlotTable {
     /// In order: `tests/orders.rs` replays each run step by step.
-    by_address: Mutex<BTreeMap<SocketAddr, Weak<Slots>>>,
+    by_address: Mutex<BTreeMap<Address, Weak<Slots>>>,
     pub(crate) tickets: Arc<Tickets>,
 }
 
 impl SlotTable {
     /// Returns the slots at `address`, which `taker` uses from now on and did not use before.
-    pub(crate) fn enlist(&self, address: SocketAddr, taker: &Weak<dyn Taker>) -> Arc<Slots> {
+    pub(crate) fn enlist(&self, address: Address, taker: &Weak<dyn Taker>) -> Arc<Slots> {
         let mut table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         let slots = table.get(&address).and_then(Weak::upgrade).unwrap_or_else(|| {
             let slots = Arc::new(Slots::new(address, 0, Arc::clone(&self.tickets)));

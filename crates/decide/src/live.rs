@@ -5,12 +5,12 @@
 //! requests.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, PoisonError, Weak};
 
 use model::{
-    AffinityKey, EndpointRow, EndpointSet, Moment, ServerState, ServerTarget, Service, Trial,
+    Address, AffinityKey, EndpointRow, EndpointSet, Moment, ServerState, ServerTarget, Service,
+    Trial,
 };
 
 use crate::drain::DrainRate;
@@ -79,7 +79,7 @@ struct Shape {
     /// The latest result of service discovery.
     discovered: EndpointSet,
     /// The state of each known server.
-    states: HashMap<SocketAddr, Arc<ServerState>>,
+    states: HashMap<Address, Arc<ServerState>>,
     /// The limits that were applied last; `None`: none counts.
     limits: Option<Arc<ServerLimits>>,
 }
@@ -90,7 +90,7 @@ struct ServerLimits {
     /// Of the servers without a limit of their own; 0: none.
     service: u32,
     /// Of the servers with one.
-    servers: HashMap<SocketAddr, u32>,
+    servers: HashMap<Address, u32>,
 }
 
 impl ServerLimits {
@@ -109,7 +109,7 @@ impl ServerLimits {
         ServerLimits { service: spec.in_flight_max.unwrap_or(0), servers }
     }
 
-    fn of(&self, address: SocketAddr) -> u32 {
+    fn of(&self, address: Address) -> u32 {
         self.servers.get(&address).copied().unwrap_or(self.service)
     }
 }
@@ -365,13 +365,13 @@ impl LiveService {
 }
 
 impl Taker for LiveService {
-    fn waiting_since(&self, address: SocketAddr) -> Option<u64> {
+    fn waiting_since(&self, address: Address) -> Option<u64> {
         let endpoints = self.endpoints.load();
         let to_any = endpoints.is_eligible(address);
         self.queue.waiting_since(address, to_any)
     }
 
-    fn give(&self, address: SocketAddr) -> bool {
+    fn give(&self, address: Address) -> bool {
         let endpoints = self.endpoints.load();
         let Some(index) = endpoints.position(address) else {
             return false;
@@ -389,7 +389,7 @@ impl Taker for LiveService {
         self.refused.load(Relaxed)
     }
 
-    fn limit(&self, address: SocketAddr) -> Option<u32> {
+    fn limit(&self, address: Address) -> Option<u32> {
         let retired = self.retired.load(SeqCst);
         (!retired).then(|| self.limits.load().of(address))
     }

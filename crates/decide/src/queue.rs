@@ -17,12 +17,13 @@
 //! fails, and the slot goes to the next.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::SocketAddr;
 use std::sync::atomic::{
     Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst,
 };
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
+
+use model::Address;
 
 use crate::endpoint::Endpoint;
 use crate::slot::Slot;
@@ -34,9 +35,9 @@ use crate::tickets::Tickets;
 pub(crate) struct Ticket {
     number: u64,
     /// The one server it waits for, if it is bound to one.
-    bound: Option<SocketAddr>,
+    bound: Option<Address>,
     /// Servers whose slots it leaves to others.
-    avoid: Box<[SocketAddr]>,
+    avoid: Box<[Address]>,
     /// Only servers that it avoids are left, so it takes any.
     takes_any: AtomicBool,
     state: Mutex<State>,
@@ -55,7 +56,7 @@ impl Ticket {
         self.number
     }
 
-    fn avoids(&self, address: SocketAddr) -> bool {
+    fn avoids(&self, address: Address) -> bool {
         self.avoid.contains(&address) && !self.takes_any.load(Relaxed)
     }
 
@@ -121,7 +122,7 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct Lanes {
     any: VecDeque<Arc<Ticket>>,
-    bound: HashMap<SocketAddr, VecDeque<Arc<Ticket>>>,
+    bound: HashMap<Address, VecDeque<Arc<Ticket>>>,
 }
 
 enum Place {
@@ -154,8 +155,8 @@ impl Queue {
     /// afterwards (see `limits` on lost wake-ups).
     pub(crate) fn join(
         &self,
-        bound: Option<SocketAddr>,
-        avoid: &[SocketAddr],
+        bound: Option<Address>,
+        avoid: &[Address],
         length_max: u32,
     ) -> Option<Arc<Ticket>> {
         // Checked without the lock first, so that a refused request takes none; the check under the
@@ -197,7 +198,7 @@ impl Queue {
 
     /// Returns the lowest number among the tickets that can use a slot at `address`; `to_any`: the
     /// slot may serve tickets that are not bound.
-    pub(crate) fn waiting_since(&self, address: SocketAddr, to_any: bool) -> Option<u64> {
+    pub(crate) fn waiting_since(&self, address: Address, to_any: bool) -> Option<u64> {
         let waiting = if to_any { self.length() } else { self.bound.load(Acquire) };
         if waiting == 0 {
             return None;
@@ -206,7 +207,7 @@ impl Queue {
     }
 
     /// Removes the ticket that [`Queue::waiting_since`] returns.
-    pub(crate) fn pop(&self, address: SocketAddr, to_any: bool) -> Option<Arc<Ticket>> {
+    pub(crate) fn pop(&self, address: Address, to_any: bool) -> Option<Arc<Ticket>> {
         let mut lanes = self.lock();
         let (_, place) = lanes.find(address, to_any)?;
         let ticket = match place {
@@ -223,8 +224,8 @@ impl Queue {
     /// wait for any, and those that avoid every remaining server avoid none.
     pub(crate) fn relax(
         &self,
-        serves: impl Fn(SocketAddr) -> bool,
-        are_all: impl Fn(&[SocketAddr]) -> bool,
+        serves: impl Fn(Address) -> bool,
+        are_all: impl Fn(&[Address]) -> bool,
     ) {
         if self.length() == 0 {
             return;
@@ -269,7 +270,7 @@ impl Queue {
 }
 
 impl Lanes {
-    fn find(&self, address: SocketAddr, to_any: bool) -> Option<(u64, Place)> {
+    fn find(&self, address: Address, to_any: bool) -> Option<(u64, Place)> {
         let bound = self.bound.get(&address).and_then(VecDeque::front);
         let bound = bound.map(|ticket| (ticket.number, Place::Bound));
         if !to_any {
@@ -284,7 +285,7 @@ impl Lanes {
         }
     }
 
-    fn pop_bound(&mut self, address: SocketAddr) -> Option<Arc<Ticket>> {
+    fn pop_bound(&mut self, address: Address) -> Option<Arc<Ticket>> {
         let lane = self.bound.get_mut(&address)?;
         let ticket = lane.pop_front();
         if lane.is_empty() {
@@ -322,10 +323,12 @@ fn take_out(lane: &mut VecDeque<Arc<Ticket>>, number: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
-    fn address(port: u16) -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, 1], port))
+    fn address(port: u16) -> Address {
+        SocketAddr::from(([127, 0, 0, 1], port)).into()
     }
 
     fn queue() -> Queue {

@@ -4,16 +4,20 @@
 //! Not for tables that a client could flood with colliding keys. Only [`affinity_token`] hides its
 //! input.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
-use model::AffinityKey;
+use model::{Address, AffinityKey};
 
 use crate::query;
 
 /// Returns the token of the server at `address` for affinity cookies: `SipHash-2-4` (Aumasson and
 /// Bernstein 2012) of the address under a secret key, so that a client cannot derive the address
 /// from the token. Balancers with the same key understand each other's cookies.
-pub fn affinity_token(key: &AffinityKey, address: SocketAddr) -> u64 {
+pub fn affinity_token(key: &AffinityKey, address: Address) -> u64 {
+    let address = match address {
+        Address::Ip(address) => address,
+        Address::Unix(path) => return siphash(key.bytes(), path.as_str().as_bytes()),
+    };
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,
@@ -70,7 +74,11 @@ fn sip_round(v: &mut [u64; 4]) {
 /// Returns the token by which `hash` places the server at `address`, the same in every process.
 /// Cookies of the previous release contain it too, and are accepted for one more release: it can be
 /// inverted.
-pub fn server_token(address: SocketAddr) -> u64 {
+pub fn server_token(address: Address) -> u64 {
+    let address = match address {
+        Address::Ip(address) => address,
+        Address::Unix(path) => return hash_key(path.as_str().as_bytes()),
+    };
     let (family, ip) = match address.ip() {
         IpAddr::V4(ip) => (4, u128::from(u32::from(ip))),
         IpAddr::V6(ip) => (6, u128::from(ip)),
@@ -116,6 +124,8 @@ pub(crate) fn mix(x: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+
+    use std::net::SocketAddr;
 
     use super::*;
 
@@ -164,13 +174,17 @@ mod tests {
     #[test]
     fn a_token_depends_on_the_key_the_address_and_the_port() {
         let [one, other] = [1, 2].map(|byte| AffinityKey::new([byte; 16]));
-        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let address = |text: &str| text.parse::<Address>().unwrap();
         let token = affinity_token(&one, address("10.0.1.5:8080"));
         assert_eq!(token, affinity_token(&one, address("10.0.1.5:8080")));
         assert_ne!(token, affinity_token(&other, address("10.0.1.5:8080")));
         assert_ne!(token, affinity_token(&one, address("10.0.1.6:8080")));
         assert_ne!(token, affinity_token(&one, address("10.0.1.5:8081")));
         assert_ne!(token, server_token(address("10.0.1.5:8080")));
+        let of_socket = affinity_token(&one, address("unix:/run/a.sock"));
+        assert_eq!(of_socket, affinity_token(&one, address("unix:/run/a.sock")));
+        assert_ne!(of_socket, affinity_token(&one, address("unix:/run/b.sock")));
+        assert_ne!(of_socket, server_token(address("unix:/run/a.sock")));
     }
 
     #[test]
@@ -178,7 +192,9 @@ mod tests {
         let mut seen = HashSet::new();
         for host in 0..=255u8 {
             for port in 8000..8016u16 {
-                assert!(seen.insert(server_token(SocketAddr::from(([10, 0, 0, host], port)))));
+                assert!(
+                    seen.insert(server_token(SocketAddr::from(([10, 0, 0, host], port)).into()))
+                );
             }
         }
     }

@@ -1,12 +1,11 @@
 //! A snapshot of a service for the admin API: plain values, copied at one moment.
 
 use std::collections::HashSet;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{Administrative, Cause, Health, Moment, ServerTarget, TcpPathTotals};
+use model::{Address, Administrative, Cause, Health, Moment, ServerTarget, TcpPathTotals};
 
 use crate::live::LiveService;
 use crate::pick::peak_ewma::latency_us;
@@ -53,7 +52,7 @@ pub struct EndpointView {
     /// Its configured name.
     pub name: Arc<str>,
     /// Its address.
-    pub address: SocketAddr,
+    pub address: Address,
     /// Its zone.
     pub zone: Option<Arc<str>>,
     /// The weight in force: set at run time, else as configured.

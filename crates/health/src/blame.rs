@@ -224,6 +224,7 @@ mod tests {
             (status(503, Client, Sent::Whole), Compared),
             (failed(Cause::ConnectionRefused, Server, Sent::Connecting), Certain),
             (failed(Cause::ConnectSynUnanswered, Server, Sent::Connecting), Certain),
+            (failed(Cause::ListenQueueFull, Server, Sent::Connecting), Certain),
             (failed(Cause::TlsCertificateError, Server, Sent::Connecting), Certain),
             (failed(Cause::ConnectionTerminated, Server, Sent::Connecting), Certain),
             (failed(Cause::ConnectionLimitReached, Server, Sent::Connecting), Blame::None),

@@ -9,13 +9,11 @@ mod describe;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{ProbeSpec, ServerTarget, Snapshot};
-
 use describe::{describe, differences};
+use model::{Address, ProbeSpec, ServerTarget, Snapshot};
 
 /// Minimum interval; shorter ones, including zero, are raised to this.
 pub const INTERVAL_MIN: Duration = Duration::from_millis(10);
@@ -33,7 +31,7 @@ const NEAR_DIFFERENCES_MAX: usize = 2;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Endpoint {
     /// A known address.
-    Address(SocketAddr),
+    Address(Address),
     /// A name not resolved yet, with its port.
     Name(String, u16),
 }

@@ -1,38 +1,18 @@
 //! Management settings: the admin API, and where metrics are pushed.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{ListenerTls, ServerTarget};
+use crate::{Address, HostPort, ListenerTls};
 
 /// The admin API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
     /// Where it listens.
-    pub address: AdminAddress,
+    pub address: Address,
     /// The file with its token; `None`: no token is required.
     pub token_file: Option<PathBuf>,
-}
-
-/// Where the admin API listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AdminAddress {
-    /// An address and a port.
-    Tcp(SocketAddr),
-    /// A Unix socket.
-    Unix(PathBuf),
-}
-
-/// Displays it as written in the configuration.
-impl fmt::Display for AdminAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AdminAddress::Tcp(address) => address.fmt(f),
-            AdminAddress::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
 }
 
 /// Where metrics are fetched or pushed, and how. (They can always be fetched from the admin API.)
@@ -41,9 +21,9 @@ pub struct Metrics {
     /// Where they are fetched from other machines.
     pub listener: Option<MetricsListener>,
     /// A statsd server, by UDP.
-    pub statsd: Option<ServerTarget>,
+    pub statsd: Option<HostPort>,
     /// A graphite (carbon) server, by TCP, in the plaintext protocol.
-    pub graphite: Option<ServerTarget>,
+    pub graphite: Option<HostPort>,
     /// Time between two pushes, over which counts and quantiles are taken.
     pub interval: Duration,
     /// Prefix of every metric name.

@@ -1,11 +1,12 @@
 //! A health check: the definition of a probe and how a service interprets its results.
 
 use std::hash::{Hash, Hasher};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{HttpVersion, Pattern, ProxyVersion, Service, ServiceTls, StatusSet, Text};
+use crate::{
+    Address, HttpVersion, Pattern, ProxyVersion, Service, ServiceTls, StatusSet, Text, UnixPath,
+};
 
 /// A service's health check settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +87,7 @@ crate::word_of! {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProbeIdentity {
     /// The probed address (with the check's own port applied).
-    pub address: SocketAddr,
+    pub address: Address,
     /// What is sent there.
     pub spec: ProbeSpec,
 }
@@ -126,13 +127,13 @@ impl Hash for ProbeTls {
 impl Service {
     /// Returns the probe of this service's check for its server at `address`, which is called
     /// `server` in the configuration (`name:port`, or the address). `None`: there is no check.
-    pub fn probe(&self, server: &str, address: SocketAddr) -> Option<ProbeIdentity> {
+    pub fn probe(&self, server: &str, address: Address) -> Option<ProbeIdentity> {
         let check = self.check.as_ref()?;
         let mut target = address;
-        if let Some(port) = check.port {
+        if let (Address::Ip(target), Some(port)) = (&mut target, check.port) {
             target.set_port(port);
         }
-        let spec = self.probe_spec(check, server, &address.to_string());
+        let spec = self.probe_spec(check, server, &address.authority());
         Some(ProbeIdentity { address: target, spec })
     }
 
@@ -171,8 +172,9 @@ fn probe_tls(tls: &Arc<ServiceTls>, server: &str) -> ProbeTls {
 
 /// Returns the host of `host:port`, without the brackets of IPv6.
 fn host_of(server: &str) -> String {
-    match server.parse::<SocketAddr>() {
-        Ok(address) => address.ip().to_string(),
+    match server.parse() {
+        Ok(Address::Ip(address)) => address.ip().to_string(),
+        Ok(Address::Unix(_)) => UnixPath::HOST.to_owned(),
         Err(_) => server.rsplit_once(':').map_or(server, |(host, _)| host).to_owned(),
     }
 }

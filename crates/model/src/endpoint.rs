@@ -1,7 +1,8 @@
 //! A service's servers as addresses: the result of service discovery and the input of balancing.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
+
+use crate::Address;
 
 /// One server of a service, resolved to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +10,7 @@ pub struct EndpointRow {
     /// Its configured name: `10.0.1.5:8080` or `listings.internal:8080`.
     pub name: Arc<str>,
     /// Its address.
-    pub address: SocketAddr,
+    pub address: Address,
     /// Its zone, if known.
     pub zone: Option<Arc<str>>,
     /// Share of the traffic relative to the other servers; 0 receives no new requests.

@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), deny(clippy::wildcard_enum_match_arm))]
 
 mod acme;
+mod address;
 mod admin;
 mod affinity;
 mod authentication;
@@ -37,7 +38,8 @@ mod url;
 mod words;
 
 pub use acme::{Acme, AcmeCertificate, AcmeChallenge, AcmeRenewal, ExternalAccount};
-pub use admin::{Admin, AdminAddress, Metrics, MetricsListener};
+pub use address::{Address, HostPort, NotAnAddress, SocketAccess, UNIX_PREFIX, UnixPath};
+pub use admin::{Admin, Metrics, MetricsListener};
 pub use affinity::{Affinity, AffinityKey, AffinityKeyFile};
 pub use authentication::{
     Authentication, AuthenticationId, AuthenticationScheme, AuthenticationWord, ForwardRules,

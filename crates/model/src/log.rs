@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::{Cause, Fault, ServerTarget};
+use crate::{Address, Cause, Fault, HostPort, UnixPath};
 
 /// What is logged and where.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,11 +102,11 @@ impl fmt::Display for Syslog {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyslogTarget {
     /// One datagram for each message (RFC 5426).
-    Udp(ServerTarget),
+    Udp(HostPort),
     /// A connection on which messages are preceded by their length (RFC 6587).
-    Tcp(ServerTarget),
+    Tcp(HostPort),
     /// A Unix datagram socket on this machine.
-    Unix(PathBuf),
+    Unix(UnixPath),
 }
 
 /// Writes it as in a configuration.
@@ -115,7 +115,7 @@ impl fmt::Display for SyslogTarget {
         match self {
             SyslogTarget::Udp(target) => write!(f, "udp://{target}"),
             SyslogTarget::Tcp(target) => write!(f, "tcp://{target}"),
-            SyslogTarget::Unix(path) => write!(f, "unix:{}", path.display()),
+            SyslogTarget::Unix(path) => Address::Unix(*path).fmt(f),
         }
     }
 }

@@ -1,16 +1,15 @@
 //! What is recorded about an exchange besides its cause: failed attempts, and where the time went.
 //! `proxy::account` fills it in once per exchange, `observe` counts and records it.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::Cause;
+use crate::{Address, Cause};
 
 /// An attempt that failed and was followed by another.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     /// The server's address.
-    pub server: SocketAddr,
+    pub server: Address,
     /// Why it failed.
     pub cause: Cause,
 }

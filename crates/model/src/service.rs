@@ -1,11 +1,12 @@
 //! A service: a named group of servers (upstream, backend) and the balancing rules.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Affinity, Check, ErrorPage, HttpVersion, Maintenance, ProxyVersion, ServiceTls};
+use crate::{
+    Address, Affinity, Check, ErrorPage, HttpVersion, Maintenance, ProxyVersion, ServiceTls,
+};
 
 /// A named group of interchangeable servers.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,7 +86,7 @@ pub struct ServerSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ServerTarget {
     /// A fixed address.
-    Address(SocketAddr),
+    Address(Address),
     /// A host name, resolved again when its TTL ends; every address of it is a server.
     Name {
         /// Host name, lower case.

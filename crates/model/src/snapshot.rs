@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Acme, AcmeCertificate, Admin, Authentication, AuthenticationId, Certificate, ClientAddress,
-    ErrorPage, HostPattern, ListenerTls, Log, Metrics, Networks, Route, Service,
+    Acme, AcmeCertificate, Address, Admin, Authentication, AuthenticationId, Certificate,
+    ClientAddress, ErrorPage, HostPattern, ListenerTls, Log, Metrics, Networks, Route, Service,
+    SocketAccess,
 };
 
 /// Index of a service in [`Snapshot::services`].
@@ -159,8 +160,10 @@ pub struct Doctor {
 pub struct Listener {
     /// Unique within a configuration.
     pub name: Arc<str>,
-    /// Address and port.
-    pub address: SocketAddr,
+    /// Where.
+    pub address: Address,
+    /// Who may connect, if it is a Unix socket.
+    pub socket: SocketAccess,
     /// The protocol.
     pub protocol: Protocol,
     /// The listen backlog; `None`: net.core.somaxconn.

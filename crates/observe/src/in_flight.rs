@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::Moment;
+use model::{Address, Moment};
 
 model::words! {
     /// The stage of an exchange (or a connection in TCP mode).
@@ -46,7 +46,7 @@ pub struct InFlight {
     /// The service it was routed to.
     pub service: Option<Arc<str>>,
     /// The server of the current attempt.
-    pub server: Option<SocketAddr>,
+    pub server: Option<Address>,
     /// Number of attempts so far.
     pub attempts: u32,
 }

@@ -238,9 +238,9 @@ impl AccessRecord<'_> {
 
     fn push_failed_attempts(&self, out: &mut Vec<u8>) {
         for (index, attempt) in self.failed_attempts.iter().enumerate() {
-            out.extend_from_slice(if index == 0 { b"{\"server\":\"" } else { b",{\"server\":\"" });
-            push_address(out, attempt.server);
-            out.extend_from_slice(b"\",\"cause\":\"");
+            out.extend_from_slice(if index == 0 { b"{\"server\":" } else { b",{\"server\":" });
+            push_json(out, attempt.server.to_string().as_bytes());
+            out.extend_from_slice(b",\"cause\":\"");
             out.extend_from_slice(attempt.cause.name().as_bytes());
             out.extend_from_slice(b"\"}");
         }
@@ -308,9 +308,7 @@ impl AccessRecord<'_> {
         push_u64(out, u64::from(self.attempts));
         for attempt in self.failed_attempts {
             out.extend_from_slice(b" failed=");
-            push_address(out, attempt.server);
-            out.push(b':');
-            out.extend_from_slice(attempt.cause.name().as_bytes());
+            push_text(out, format!("{}:{}", attempt.server, attempt.cause.name()).as_bytes());
         }
         if let Some(why) = self.not_retried {
             out.extend_from_slice(b" not_retried=");

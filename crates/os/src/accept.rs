@@ -3,10 +3,16 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
+use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
+#[cfg(doc)]
+use crate::socket::UNIX_PEER;
+use crate::socket::ip_of;
+
 /// Returns the next connection of `listener`: non-blocking and close-on-exec from the start
-/// (accept4), with the peer's address; an IPv4-mapped one (RFC 4291 section 2.5.5.2) as IPv4.
+/// (accept4), with the peer's address; an IPv4-mapped one (RFC 4291 section 2.5.5.2) as IPv4, and
+/// [`UNIX_PEER`] if the listener is a Unix socket; see [`crate::socket::connect_unix`].
 ///
 /// # Errors
 /// `WouldBlock` when none is waiting; `EMFILE`/`ENFILE` when there is no descriptor for it, which
@@ -16,9 +22,10 @@ pub fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     let (fd, peer) =
         rustix::net::acceptfrom_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
     let stream = TcpStream::from(fd);
-    let peer = match peer.and_then(|any| SocketAddr::try_from(any).ok()) {
+    let peer = match peer.and_then(ip_of) {
         Some(peer) => peer,
-        None => stream.peer_addr()?,
+        None => ip_of(rustix::net::getpeername(&stream)?.ok_or(Errno::NOTCONN)?)
+            .ok_or(Errno::AFNOSUPPORT)?,
     };
     // A socket on [::] reports IPv4 clients as ::ffff:192.0.2.1; everything else treats them as
     // IPv4.

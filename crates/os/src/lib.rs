@@ -33,3 +33,4 @@ pub mod terminal;
 pub mod threads;
 pub mod timer;
 pub mod tun;
+pub mod unix_socket;

@@ -73,11 +73,24 @@ pub fn bind_more(address: SocketAddr, backlog: Option<u32>) -> Result<Bound, Lis
 /// # Errors
 /// The kernel's error; it has no reason to refuse a listening socket.
 pub fn set_backlog(listener: &TcpListener, backlog: Option<u32>) -> io::Result<(u32, u32)> {
+    let (asked, granted) = asked_and_granted(backlog);
+    // On a socket that already listens, listen(2) changes nothing else.
+    rustix::net::listen(listener, clamped(asked))?;
+    Ok((asked, granted))
+}
+
+/// Returns the backlog that a socket asks for if it is given `backlog` (default: net.core.somaxconn),
+/// and the one that the kernel grants.
+pub fn asked_and_granted(backlog: Option<u32>) -> (u32, u32) {
     let somaxconn = somaxconn();
     let asked = backlog.unwrap_or(somaxconn);
-    // On a socket that already listens, listen(2) changes nothing else.
-    rustix::net::listen(listener, i32::try_from(asked).unwrap_or(i32::MAX))?;
-    Ok((asked, asked.min(somaxconn)))
+    (asked, asked.min(somaxconn))
+}
+
+/// Returns it as listen(2) takes it: an int, of which more than `i32::MAX` would wrap to a negative
+/// number.
+pub(crate) fn clamped(backlog: u32) -> i32 {
+    i32::try_from(backlog).unwrap_or(i32::MAX)
 }
 
 /// Returns the largest backlog that the kernel grants (net.core.somaxconn).
@@ -162,15 +175,9 @@ fn open(address: SocketAddr) -> io::Result<Socket> {
 }
 
 fn listen(socket: Socket, backlog: Option<u32>) -> io::Result<Bound> {
-    let somaxconn = somaxconn();
-    let backlog_asked = backlog.unwrap_or(somaxconn);
-    // listen(2) takes an int; more than i32::MAX would wrap to a negative number.
-    socket.listen(i32::try_from(backlog_asked).unwrap_or(i32::MAX))?;
-    Ok(Bound {
-        listener: TcpListener::from(socket),
-        backlog_asked,
-        backlog_granted: backlog_asked.min(somaxconn),
-    })
+    let (backlog_asked, backlog_granted) = asked_and_granted(backlog);
+    socket.listen(clamped(backlog_asked))?;
+    Ok(Bound { listener: TcpListener::from(socket), backlog_asked, backlog_granted })
 }
 
 #[cfg(test)]

@@ -42,6 +42,14 @@ pub fn ids(user: &str, group: Option<&str>) -> Result<(u32, u32), SwitchError> {
     Ok((uid, gid))
 }
 
+/// Returns the ID of a group.
+///
+/// # Errors
+/// When there is no such group, or the database cannot be read.
+pub fn group_id(group: &str) -> Result<u32, SwitchError> {
+    find_group(group)
+}
+
 /// Why the process could not switch users.
 #[derive(Debug)]
 pub enum SwitchError {

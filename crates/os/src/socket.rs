@@ -1,12 +1,13 @@
 //! Options of connected sockets.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-use rustix::net::RecvFlags;
-use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
+use model::UnixPath;
+use rustix::net::{AddressFamily, RecvFlags, SocketAddrAny};
+use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 /// Starts connecting to `address`, as [`connect_begin`], from the address `source`. The port is
 /// chosen once the destination is known (`IP_BIND_ADDRESS_NO_PORT`), so that each destination can
@@ -55,6 +56,23 @@ pub fn connect_begin(
     }
     finish_begin(socket, address)
 }
+
+/// Connects to a Unix socket, which never waits. Returns the connection as a `TcpStream`, non-blocking and
+/// close-on-exec: reading, writing, shutting down and splicing are the same calls for both, and what is
+/// asked of TCP alone fails.
+///
+/// # Errors
+/// `WouldBlock` when the listen queue is full; it is not reported when there is room again. Otherwise
+/// no process listens there, the user may not write to its file, or there is no descriptor left.
+pub fn connect_unix(path: UnixPath) -> io::Result<std::net::TcpStream> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
+    socket.connect(&SockAddr::unix(path.as_path())?)?;
+    Ok(socket.into())
+}
+
+/// The address of a process at the other end of a Unix socket, which has none of its own: it is a process
+/// of this machine. Port 0.
+pub const UNIX_PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 fn finish_begin(socket: Socket, address: SocketAddr) -> io::Result<std::net::TcpStream> {
     match socket.connect(&address.into()) {
@@ -138,13 +156,21 @@ pub enum Idle {
     Closed,
 }
 
-/// Returns the local address.
+/// Returns the local address; [`UNIX_PEER`] for a Unix socket.
 ///
 /// # Errors
-/// When the descriptor is not a socket; `AddrNotAvailable` when its address is not an IP address.
+/// When the descriptor is not a socket; `AddrNotAvailable` when its address is of another kind.
 pub fn local_addr(socket: &impl AsFd) -> io::Result<SocketAddr> {
     let name = rustix::net::getsockname(socket)?;
-    SocketAddr::try_from(name).map_err(|_| io::ErrorKind::AddrNotAvailable.into())
+    ip_of(name).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+}
+
+/// Returns a socket's address; [`UNIX_PEER`] for a Unix socket.
+pub(crate) fn ip_of(name: SocketAddrAny) -> Option<SocketAddr> {
+    match name.address_family() {
+        AddressFamily::UNIX => Some(UNIX_PEER),
+        _ => SocketAddr::try_from(name).ok(),
+    }
 }
 
 /// Returns whether each write is sent at once.

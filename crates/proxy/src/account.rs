@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use decide::{Ask, Endpoint, LiveService, Slot};
-use model::{Attempt, Cause, Moment, Route, ServiceId, Timings};
+use model::{Address, Attempt, Cause, Moment, Route, ServiceId, Timings};
 use observe::{TcpSide, TlsRecord};
 use transport::Stream;
 use wire::http1::{Known, RequestHead, Version};
@@ -140,7 +140,7 @@ impl Record {
     }
 
     /// Records a failed attempt that is retried.
-    pub(crate) fn failed_attempt(&mut self, server: SocketAddr, cause: Cause) {
+    pub(crate) fn failed_attempt(&mut self, server: Address, cause: Cause) {
         self.failed.push(Attempt { server, cause });
         self.has_response = false;
         self.endpoint = None;

@@ -101,7 +101,7 @@ pub(crate) mod tests {
     pub(crate) fn live() -> (Registry, Arc<LiveService>) {
         let second = Duration::from_secs(1);
         let server = |port| ServerSpec {
-            target: ServerTarget::Address(SocketAddr::from(([10, 0, 0, 1], port))),
+            target: ServerTarget::Address(SocketAddr::from(([10, 0, 0, 1], port)).into()),
             zone: Some("a".into()),
             weight: 1,
             backup: false,

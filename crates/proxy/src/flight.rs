@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{ListenerId, Moment, ServiceId};
+use model::{Address, ListenerId, Moment, ServiceId};
 use wire::http1::RequestHead;
 
 use crate::head::RequestId;
@@ -23,7 +23,7 @@ pub(crate) struct Flight {
     pub(crate) request: Option<Rc<RequestHead>>,
     pub(crate) service: Option<ServiceId>,
     /// The server of the current attempt.
-    pub(crate) server: Option<SocketAddr>,
+    pub(crate) server: Option<Address>,
     pub(crate) attempts: u32,
 }
 

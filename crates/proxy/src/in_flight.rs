@@ -166,7 +166,8 @@ mod tests {
         let second = Duration::from_secs(1);
         let listener = Listener {
             name: "public".into(),
-            address: client(),
+            address: client().into(),
+            socket: model::SocketAccess::default(),
             protocol: Protocol::Http,
             backlog: None,
             connections_max: 1,
@@ -296,9 +297,12 @@ mod tests {
             entry.set(phase);
             assert_eq!(all(&roster).requests[0].stage, stage);
         }
-        entry.attempt(client());
+        entry.attempt(client().into());
         let reply = all(&roster).requests;
-        assert_eq!((reply[0].server, reply[0].attempts, reply.len()), (Some(client()), 1, 1));
+        assert_eq!(
+            (reply[0].server, reply[0].attempts, reply.len()),
+            (Some(client().into()), 1, 1)
+        );
         assert_eq!(reply[0].request_id.len(), 32, "an untrusted client's ID is not used");
         entry.end();
         assert!(all(&roster).requests.is_empty());

@@ -4,11 +4,10 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use model::Moment;
+use model::{Address, Moment};
 
 use crate::flight::Flight;
 
@@ -125,7 +124,7 @@ impl Entry {
     }
 
     /// Records the server that is about to be tried.
-    pub(crate) fn attempt(&self, server: SocketAddr) {
+    pub(crate) fn attempt(&self, server: Address) {
         self.note(|flight| {
             flight.server = Some(server);
             flight.attempts += 1;

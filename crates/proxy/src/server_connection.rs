@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use decide::Endpoint;
 use decide::reuse::Busy;
-use model::{Cause, HttpVersion, ProxyVersion, Service};
+use model::{Address, Cause, HttpVersion, ProxyVersion, Service};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use transport::Stream;
@@ -54,7 +54,7 @@ pub(crate) struct Want<'a> {
 /// What a pooled connection can be reused for: a server, with certain TLS settings and protocol.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    address: SocketAddr,
+    address: Address,
     /// Includes the name that was verified: one address may answer for several.
     tls: Option<(ByPointer, Option<ServerName<'static>>)>,
     http: HttpVersion,
@@ -154,18 +154,18 @@ impl Reach<'_> {
     }
 
     /// Returns the name that TLS verifies for `endpoint`: as configured, else the server's host
-    /// name or address.
+    /// name or address, or `localhost` for a Unix socket.
     fn server_name(&self, endpoint: &Endpoint) -> Result<ServerName<'static>, Cause> {
         let configured = self.service.tls.as_ref().and_then(|tls| tls.name.as_deref());
-        let address = || ServerName::IpAddress(endpoint.row.address.ip().into());
-        let host = match configured {
-            Some(name) => Some(name),
-            None => endpoint.row.name.rsplit_once(':').map(|(host, _)| host),
+        let host = match (configured, endpoint.row.address) {
+            (Some(name), _) => Some(name),
+            (None, Address::Ip(_)) => endpoint.row.name.rsplit_once(':').map(|(host, _)| host),
+            (None, Address::Unix(_)) => None,
         };
         match host.map(|host| ServerName::try_from(host.to_owned())) {
             Some(Ok(name)) => Ok(name),
             Some(Err(_)) if configured.is_some() => Err(Cause::ProxyInternalError),
-            _ => Ok(address()),
+            _ => Ok(dial::server_name(endpoint.row.address)),
         }
     }
 }

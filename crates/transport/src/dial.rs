@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::Cause;
+use model::{Address, Cause, UnixPath};
 use os::tcp_info::TcpState;
 use rustls::pki_types::ServerName;
 use tokio::io::AsyncWriteExt;
@@ -14,6 +14,11 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{Stream, TlsError};
+
+/// How long to wait before connecting again to a Unix socket whose listen queue is full: the first time,
+/// and at most.
+const UNIX_PAUSE_MIN: Duration = Duration::from_millis(1);
+const UNIX_PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// Options of a connection.
 #[derive(Clone, Debug)]
@@ -27,12 +32,12 @@ pub struct DialOptions {
     pub tls: Option<(Arc<rustls::ClientConfig>, ServerName<'static>)>,
 }
 
-/// Connects to `address`, with `TCP_NODELAY`. Must be called within a runtime.
+/// Connects to `address`, over TCP with `TCP_NODELAY`. Must be called within a runtime.
 ///
 /// # Errors
 /// The connection failed.
-pub async fn dial(address: SocketAddr, options: &DialOptions) -> Result<Stream, DialError> {
-    dial_with(address, options, &[]).await
+pub async fn dial(address: impl Into<Address>, options: &DialOptions) -> Result<Stream, DialError> {
+    dial_with(address.into(), options, &[]).await
 }
 
 /// As [`dial`]; `preface` is sent first, in clear text, before TLS: a PROXY protocol header.
@@ -40,12 +45,15 @@ pub async fn dial(address: SocketAddr, options: &DialOptions) -> Result<Stream, 
 /// # Errors
 /// The connection failed.
 pub async fn dial_with(
-    address: SocketAddr,
+    address: Address,
     options: &DialOptions,
     preface: &[u8],
 ) -> Result<Stream, DialError> {
     let until = Instant::now() + options.connect_timeout;
-    let stream = dial_tcp(address, options, until).await?;
+    let stream = match address {
+        Address::Ip(address) => dial_tcp(address, options, until).await?,
+        Address::Unix(path) => dial_unix(path, until).await?,
+    };
     if preface.is_empty() && options.tls.is_none() {
         return Ok(stream);
     }
@@ -61,6 +69,16 @@ pub async fn dial_with(
         }
     });
     timeout_at(until, begin).await.unwrap_or_else(|_| Err(DialError::tls_timed_out()))
+}
+
+/// Returns the name by which TLS verifies the server at `address` if nothing else names it: the IP
+/// address, or [`UnixPath::HOST`].
+pub fn server_name(address: Address) -> ServerName<'static> {
+    let ip = address.ip().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip());
+    match address {
+        Address::Unix(_) if let Ok(name) = ServerName::try_from(UnixPath::HOST) => name,
+        _ => ServerName::IpAddress(ip.into()),
+    }
 }
 
 async fn dial_tcp(
@@ -81,6 +99,28 @@ async fn dial_tcp(
         return Err(DialError::from_io(io::ErrorKind::ConnectionRefused.into()));
     }
     Ok(Stream::from_tokio(tcp, address))
+}
+
+async fn dial_unix(path: UnixPath, until: Instant) -> Result<Stream, DialError> {
+    let mut pause = UNIX_PAUSE_MIN;
+    loop {
+        match os::socket::connect_unix(path) {
+            Ok(connected) => {
+                let socket = TcpStream::from_std(connected).map_err(DialError::from_io)?;
+                return Ok(Stream::from_tokio(socket, os::socket::UNIX_PEER));
+            }
+            // Its listen queue is full, and the kernel does not report when that changes.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if Instant::now() + pause >= until {
+                    tokio::time::sleep_until(until).await;
+                    return Err(DialError::queue_full());
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(UNIX_PAUSE_MAX);
+            }
+            Err(error) => return Err(DialError::from_unix(error)),
+        }
+    }
 }
 
 /// Waits for the end of the TCP handshake.
@@ -117,6 +157,21 @@ impl DialError {
     fn tls_timed_out() -> DialError {
         let source = io::Error::new(io::ErrorKind::TimedOut, "the TLS handshake took too long");
         DialError { cause: Cause::ConnectionTimeout, source, syn_retries: 0 }
+    }
+
+    /// Returns the error for a Unix socket whose listen queue stayed full.
+    fn queue_full() -> DialError {
+        let source = io::Error::new(io::ErrorKind::TimedOut, "the listen queue stayed full");
+        DialError { cause: Cause::ListenQueueFull, source, syn_retries: 0 }
+    }
+
+    /// Returns the error for a Unix socket. Without a file at its path there is no server, and without the
+    /// permission to write to the file it refuses: only the exhaustion of this machine is another matter.
+    fn from_unix(source: io::Error) -> DialError {
+        let is_exhaustion = os::limits::is_exhaustion(&source);
+        let cause =
+            if is_exhaustion { Cause::ConnectionLimitReached } else { Cause::ConnectionRefused };
+        DialError { cause, source, syn_retries: 0 }
     }
 
     fn from_tls(error: TlsError) -> DialError {

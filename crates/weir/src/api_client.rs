@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use admin_api::Problem;
-use model::{AdminAddress, Moment};
+use model::{Address, Moment};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ const HEAD_LIMITS: HeadLimits =
 /// The way to one balancer's admin API.
 #[derive(Debug)]
 pub(crate) struct Client {
-    address: AdminAddress,
+    address: Address,
     token: Option<String>,
     answer_max: Duration,
 }
@@ -50,7 +50,7 @@ impl Client {
             ),
             None => None,
         };
-        Ok(Client { address: args.address.clone(), token, answer_max: ANSWER_MAX })
+        Ok(Client { address: args.address, token, answer_max: ANSWER_MAX })
     }
 
     /// Waits for answers up to `time`.
@@ -78,16 +78,14 @@ impl Client {
         path: &str,
         body: &str,
     ) -> Result<T, ClientError> {
-        let unreachable =
-            |source| ClientError::Unreachable { address: self.address.clone(), source };
+        let unreachable = |source| ClientError::Unreachable { address: self.address, source };
         let request = self.request(method, path, body);
         let deadline = os::clock::now() + self.answer_max;
         let received = match &self.address {
-            AdminAddress::Tcp(address) => TcpStream::connect_timeout(address, ANSWER_MAX)
+            Address::Ip(address) => TcpStream::connect_timeout(address, ANSWER_MAX)
                 .and_then(|stream| exchange(stream, &request, deadline)),
-            AdminAddress::Unix(path) => {
-                UnixStream::connect(path).and_then(|stream| exchange(stream, &request, deadline))
-            }
+            Address::Unix(path) => UnixStream::connect(path.as_path())
+                .and_then(|stream| exchange(stream, &request, deadline)),
         };
         let (status, body) = self.read(&received.map_err(unreachable)?)?;
         let value: Value =
@@ -103,10 +101,7 @@ impl Client {
     }
 
     fn request(&self, method: &str, path: &str, body: &str) -> String {
-        let host = match &self.address {
-            AdminAddress::Tcp(address) => address.to_string(),
-            AdminAddress::Unix(_) => "localhost".to_owned(),
-        };
+        let host = self.address.authority();
         let token = self.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n"));
         let length = body.len();
         format!(
@@ -138,7 +133,7 @@ impl Client {
     }
 
     fn no_api(&self, why: &str) -> ClientError {
-        ClientError::NoApi { address: self.address.clone(), why: why.to_owned() }
+        ClientError::NoApi { address: self.address, why: why.to_owned() }
     }
 }
 
@@ -236,9 +231,9 @@ pub(crate) enum ClientError {
     /// The token cannot be read.
     Token { path: PathBuf, source: io::Error },
     /// Nothing listens there, or it does not answer.
-    Unreachable { address: AdminAddress, source: io::Error },
+    Unreachable { address: Address, source: io::Error },
     /// Something else than Weir's admin API listens there.
-    NoApi { address: AdminAddress, why: String },
+    NoApi { address: Address, why: String },
     /// The balancer says no.
     Refused { status: u16, message: String },
 }
@@ -301,7 +296,7 @@ mod tests {
     /// The client's view of a server that answers `answer`, whatever is asked.
     fn asked(answer: &'static str) -> Result<Value, ClientError> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = AdminAddress::Tcp(listener.local_addr().unwrap());
+        let address = Address::Ip(listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut request = Vec::new();

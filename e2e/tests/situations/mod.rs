@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use e2e::http::{Connection, Response};
-use e2e::rogue::{Peer, Rogue, full_listen_queue};
+use e2e::rogue::{Peer, Rogue, full_listen_queue, full_unix_queue};
 use e2e::{Admin, Scene, Weir, Zones, wait};
 use serde_json::Value;
 
@@ -57,6 +57,8 @@ enum Server {
     Nobody,
     /// One that listens and whose listen queue is full.
     Full,
+    /// A Unix socket whose listen queue is full.
+    FullUnix,
     /// An address of a zone.
     InZone(&'static str, u8),
     /// Whatever stands here.
@@ -114,6 +116,10 @@ impl Situation {
 
     pub(crate) fn full_listen_queue(self) -> Situation {
         self.with(Server::Full)
+    }
+
+    pub(crate) fn full_unix_socket(self) -> Situation {
+        self.with(Server::FullUnix)
     }
 
     pub(crate) fn in_zone(self, zone: &'static str, host: u8) -> Situation {
@@ -403,6 +409,11 @@ fn tables_of(
             Server::Full => {
                 running.push(Box::new(full_listen_queue(here).expect("a full listen queue")));
                 here.to_string()
+            }
+            Server::FullUnix => {
+                let path = scene.folder().join(format!("{name}.sock"));
+                running.push(Box::new(full_unix_queue(&path).expect("a full listen queue")));
+                format!("unix:{}", path.display())
             }
             Server::InZone(zone, host) => in_zones().address(zone, *host, 8080).to_string(),
             Server::Named(address) => (*address).to_owned(),

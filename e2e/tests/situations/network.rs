@@ -24,6 +24,12 @@ pub(super) fn table() -> Vec<Situation> {
     vec![
         Situation::new("listen-queue-full", unanswered()).service(PATIENT).full_listen_queue(),
         Situation::new(
+            "unix-queue-full",
+            Expected::answered("listen_queue_full", 504).not_retried("no other server"),
+        )
+        .service(HASTY)
+        .full_unix_socket(),
+        Situation::new(
             "listen-queue-full-and-another-stands-in",
             Expected::passed("completed", 200).failed(&["connect_syn_unanswered"]),
         )

@@ -2,18 +2,24 @@
 //! the requests.
 
 mod token;
-mod unix;
 
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use model::{Admin, AdminAddress};
+use model::{Address, Admin};
 use os::listen::ListenError;
+use os::unix_socket::{Access, UnixError, UnixSocket};
 
 pub use token::{Token, TokenError};
-pub(crate) use unix::SocketFile;
-pub use unix::{UnixError, UnixSocket};
+
+/// Listen backlog of a Unix socket.
+const UNIX_BACKLOG: u32 = 128;
+
+/// Only the owner may connect.
+fn access(owner: Option<(u32, u32)>) -> Access {
+    Access { mode: 0o600, user: owner.map(|(user, _)| user), group: owner.map(|(_, group)| group) }
+}
 
 /// A listening socket on an allowed address, and the token to require.
 #[derive(Debug)]
@@ -29,21 +35,39 @@ impl Door {
     /// # Errors
     /// The token cannot be read, or the address or path cannot be listened on.
     pub fn open(admin: &Admin, owner: Option<(u32, u32)>) -> Result<Door, OpenError> {
-        let token = match &admin.token_file {
-            Some(path) => Some(Token::read(path).map_err(OpenError::Token)?),
-            None => None,
-        };
+        let token = token_of(admin)?;
         let listener = match &admin.address {
-            AdminAddress::Tcp(address) => {
+            Address::Ip(address) => {
                 check_address(*address).map_err(OpenError::NotLoopback)?;
                 let bound = os::listen::bind(*address, None, false).map_err(OpenError::Listen)?;
                 Listener::Tcp(bound.listener)
             }
-            AdminAddress::Unix(path) => {
-                Listener::Unix(UnixSocket::bind(path, owner).map_err(OpenError::Unix)?)
-            }
+            Address::Unix(path) => Listener::Unix(
+                UnixSocket::bind(*path, access(owner), UNIX_BACKLOG).map_err(OpenError::Unix)?,
+            ),
         };
         Ok(Door { listener, token })
+    }
+
+    /// As [`Door::open`], on a socket that another process bound for the same address and handed over.
+    ///
+    /// # Errors
+    /// As [`Door::open`].
+    pub fn adopt(
+        socket: OwnedFd,
+        admin: &Admin,
+        owner: Option<(u32, u32)>,
+    ) -> Result<Door, OpenError> {
+        let token = token_of(admin)?;
+        let listener = match admin.address {
+            Address::Ip(_) => Listener::Tcp(TcpListener::from(socket)),
+            Address::Unix(path) => match UnixSocket::adopt(socket, path, access(owner)) {
+                Ok(socket) => Listener::Unix(socket),
+                // Its file is gone: no client could connect.
+                Err(_) => return Door::open(admin, owner),
+            },
+        };
+        Ok(Door::of(listener, token))
     }
 
     /// Checks whether [`Door::open`] would succeed, without binding the address: the token file is
@@ -57,11 +81,11 @@ impl Door {
             errors.push(OpenError::Token(error));
         }
         match &admin.address {
-            AdminAddress::Tcp(address) => {
+            Address::Ip(address) => {
                 errors.extend(check_address(*address).err().map(OpenError::NotLoopback));
             }
-            AdminAddress::Unix(path) => {
-                errors.extend(UnixSocket::check(path).err().map(OpenError::Unix));
+            Address::Unix(path) => {
+                errors.extend(UnixSocket::check(*path).err().map(OpenError::Unix));
             }
         }
         if errors.is_empty() { Ok(()) } else { Err(errors) }
@@ -81,6 +105,11 @@ impl Door {
     pub(crate) fn into_parts(self) -> (Listener, Option<Token>) {
         (self.listener, self.token)
     }
+}
+
+/// Reads the required token; `None`: none is required.
+fn token_of(admin: &Admin) -> Result<Option<Token>, OpenError> {
+    admin.token_file.as_deref().map(Token::read).transpose().map_err(OpenError::Token)
 }
 
 /// For handing the socket over to another process.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
-use model::ServerTarget;
+use model::HostPort;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -19,7 +19,7 @@ const WAITING_MAX_BYTES: usize = 1 << 20;
 /// A graphite server.
 #[derive(Debug)]
 pub(super) struct Graphite {
-    target: ServerTarget,
+    target: HostPort,
     stream: Option<TcpStream>,
     /// The lines of one interval each, oldest first.
     waiting: VecDeque<String>,
@@ -28,7 +28,7 @@ pub(super) struct Graphite {
 }
 
 impl Graphite {
-    pub(super) fn new(target: ServerTarget) -> Graphite {
+    pub(super) fn new(target: HostPort) -> Graphite {
         Graphite {
             target,
             stream: None,

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use decide::Registry;
-use model::{Metrics, ServerTarget};
+use model::{HostPort, Metrics};
 use observe::Totals;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -130,13 +130,8 @@ async fn run(options: Options, mut before: Totals, mut stopped: watch::Receiver<
 }
 
 /// Resolves a target's addresses; called for each push, so that changes are followed.
-async fn resolve(target: &ServerTarget) -> io::Result<Vec<SocketAddr>> {
-    match target {
-        ServerTarget::Address(address) => Ok(vec![*address]),
-        ServerTarget::Name { host, port } => {
-            Ok(tokio::net::lookup_host((host.as_str(), *port)).await?.collect())
-        }
-    }
+async fn resolve(target: &HostPort) -> io::Result<Vec<SocketAddr>> {
+    Ok(tokio::net::lookup_host((target.host.as_str(), target.port)).await?.collect())
 }
 
 /// Runs `push` within its time limit.
@@ -151,7 +146,7 @@ struct Reached {
 }
 
 impl Reached {
-    fn note(&mut self, receiver: &str, target: &ServerTarget, result: &io::Result<()>) {
+    fn note(&mut self, receiver: &str, target: &HostPort, result: &io::Result<()>) {
         match result {
             Err(error) if !self.lost => {
                 tracing::warn!(%target, %error, "cannot push metrics to {receiver}; Weir keeps trying");

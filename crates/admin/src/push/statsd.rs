@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use model::ServerTarget;
+use model::HostPort;
 use tokio::net::UdpSocket;
 
 use super::{Moment, Reached, Sample, resolve, within};
@@ -21,12 +21,12 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// A statsd server.
 #[derive(Debug)]
 pub(super) struct Statsd {
-    target: ServerTarget,
+    target: HostPort,
     reached: Reached,
 }
 
 impl Statsd {
-    pub(super) fn new(target: ServerTarget) -> Statsd {
+    pub(super) fn new(target: HostPort) -> Statsd {
         Statsd { target, reached: Reached::default() }
     }
 
@@ -37,7 +37,7 @@ impl Statsd {
     }
 }
 
-async fn send(target: &ServerTarget, datagrams: &[String]) -> io::Result<()> {
+async fn send(target: &HostPort, datagrams: &[String]) -> io::Result<()> {
     let found = resolve(target).await?;
     let to = *found.first().ok_or_else(|| io::Error::other("the name has no address"))?;
     let from: SocketAddr = match to {

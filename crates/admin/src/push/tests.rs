@@ -57,8 +57,8 @@ impl Rig {
     fn push(&self, statsd: Option<SocketAddr>, graphite: Option<SocketAddr>) -> Handle {
         let metrics = Metrics {
             listener: None,
-            statsd: statsd.map(ServerTarget::Address),
-            graphite: graphite.map(ServerTarget::Address),
+            statsd: statsd.map(HostPort::from),
+            graphite: graphite.map(HostPort::from),
             interval: INTERVAL,
             prefix: "europe.weir-1".to_owned(),
         };
@@ -269,7 +269,7 @@ fn nothing_is_lost_while_graphite_is_away_or_when_it_hangs_up() {
 #[test]
 fn what_waits_is_bounded_and_the_oldest_goes_first() {
     let (listener, address) = refusing();
-    let mut graphite = Graphite::new(ServerTarget::Address(address));
+    let mut graphite = Graphite::new(address.into());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         for batch in 0..10 {
@@ -306,7 +306,7 @@ fn names_are_looked_up() {
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
     let port = socket.local_addr().unwrap().port();
     let rig = Rig::new();
-    let target = ServerTarget::Name { host: "localhost".to_owned(), port };
+    let target = HostPort { host: "localhost".to_owned(), port };
     let metrics =
         Metrics { statsd: Some(target), interval: Duration::from_hours(1), ..Metrics::none() };
     let (registry, counters) = (Arc::clone(&rig.registry), Arc::clone(&rig.counters));

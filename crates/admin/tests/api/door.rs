@@ -4,11 +4,11 @@ use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use admin::Door;
-use model::{Admin, AdminAddress};
+use model::{Address, Admin};
 
 use crate::rig::{Api, sources};
 
@@ -74,7 +74,7 @@ fn only_the_token_opens() {
 #[test]
 fn connections_that_ask_for_nothing_do_not_lock_out_those_that_do() {
     let api = Api::with_token(TOKEN);
-    let AdminAddress::Tcp(address) = api.handle.address() else { panic!("on loopback") };
+    let Address::Ip(address) = api.handle.address() else { panic!("on loopback") };
     let open = || TcpStream::connect(address).unwrap();
     let host = api.authority();
     // One with the token, which is idle; beside it many without, silent or with half a request.
@@ -107,6 +107,10 @@ fn connections_that_ask_for_nothing_do_not_lock_out_those_that_do() {
     }
 }
 
+fn unix(path: &Path) -> Address {
+    format!("unix:{}", path.display()).parse().unwrap()
+}
+
 #[test]
 fn a_unix_socket_serves_whoever_may_open_it() {
     let directory = Directory::new("unix");
@@ -114,7 +118,7 @@ fn a_unix_socket_serves_whoever_may_open_it() {
     let token_file = directory.0.join("token");
     fs::write(&token_file, format!("{TOKEN}\n")).unwrap();
     fs::set_permissions(&token_file, Permissions::from_mode(0o600)).unwrap();
-    let mut admin = Admin { address: AdminAddress::Unix(path.clone()), token_file: None };
+    let mut admin = Admin { address: unix(&path), token_file: None };
     let api = Api::behind(Door::open(&admin, None).unwrap(), sources());
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(api.get("/api/v1/status").json()["workers"], 3);
@@ -146,7 +150,7 @@ fn a_unix_socket_serves_whoever_may_open_it() {
 #[test]
 fn a_door_that_cannot_be_opened_says_why_in_one_line() {
     let directory = Directory::new("shut");
-    let tcp = |text: &str| AdminAddress::Tcp(text.parse().unwrap());
+    let tcp = |text: &str| Address::Ip(text.parse().unwrap());
     let readable = directory.0.join("readable");
     fs::write(&readable, TOKEN).unwrap();
     fs::set_permissions(&readable, Permissions::from_mode(0o644)).unwrap();
@@ -154,7 +158,7 @@ fn a_door_that_cannot_be_opened_says_why_in_one_line() {
         (tcp("192.0.2.1:9900"), None, "TLS"),
         (tcp("127.0.0.1:0"), Some(directory.0.join("none")), "openssl rand"),
         (tcp("127.0.0.1:0"), Some(readable), "chmod 600"),
-        (AdminAddress::Unix(directory.0.join("no/admin.sock")), None, "make the directory"),
+        (unix(&directory.0.join("no/admin.sock")), None, "make the directory"),
     ];
     for (address, token_file, said) in cases {
         let message = Door::open(&Admin { address, token_file }, None).unwrap_err().to_string();

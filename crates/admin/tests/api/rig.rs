@@ -17,7 +17,7 @@ use admin_api::receipt::{
 };
 use admin_api::status::{Acme, AcmeCertificate, AcmeFailure, AcmeRefusal};
 use decide::Registry;
-use model::{AddressFound, AdminAddress, Cause, Material, Mirrored, Moment, TcpSample, Timings};
+use model::{Address, AddressFound, Cause, Material, Mirrored, Moment, TcpSample, Timings};
 use observe::exposition::{BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges};
 use observe::{InFlight, InFlightReport, Stage};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ pub(crate) fn sources() -> Sources {
         configuration: Arc::new(|snapshot| json!({ "zone": snapshot.zone.as_deref() })),
         probes: Arc::new(|| {
             vec![ProbeGauges {
-                address: address("127.0.0.1:5001"),
+                address: address("127.0.0.1:5001").into(),
                 per_second: 0.5,
                 per_second_unshared: 35.0,
                 ended: 10,
@@ -126,7 +126,7 @@ pub(crate) fn sources() -> Sources {
                 fetched_at: Some(Duration::from_secs(1_763_619_180)),
             }]
         })),
-        idle_connections: Some(Arc::new(|| HashMap::from([(address("127.0.0.1:5001"), 3)]))),
+        idle_connections: Some(Arc::new(|| HashMap::from([(address("127.0.0.1:5001").into(), 3)]))),
         in_flight: Some(Arc::new(|wanted| {
             let all = vec![in_flight("a", 30), in_flight("b", 10)];
             let (in_flight, now) = (all.len(), os::clock::now());
@@ -237,7 +237,7 @@ pub(crate) fn in_flight(request_id: &str, millis: u64) -> InFlight {
         host: "api.example.com".to_owned(),
         path: "/listings/1".to_owned(),
         service: Some(Arc::from("listings")),
-        server: Some(address("127.0.0.1:5001")),
+        server: Some(address("127.0.0.1:5001").into()),
         attempts: 1,
     }
 }
@@ -300,8 +300,8 @@ impl Api {
     /// Host and port, as a client on this machine says them.
     pub(crate) fn authority(&self) -> String {
         match self.handle.address() {
-            AdminAddress::Tcp(address) => address.to_string(),
-            AdminAddress::Unix(_) => "localhost".to_owned(),
+            Address::Ip(address) => address.to_string(),
+            Address::Unix(_) => "localhost".to_owned(),
         }
     }
 
@@ -328,10 +328,10 @@ impl Api {
     pub(crate) fn send(&self, head: &str, body: &str) -> Answer {
         let request = format!("{head}Connection: close\r\n\r\n{body}");
         match self.handle.address() {
-            AdminAddress::Tcp(address) => {
-                Answer::to(&request, TcpStream::connect(address).unwrap())
+            Address::Ip(address) => Answer::to(&request, TcpStream::connect(address).unwrap()),
+            Address::Unix(path) => {
+                Answer::to(&request, UnixStream::connect(path.as_path()).unwrap())
             }
-            AdminAddress::Unix(path) => Answer::to(&request, UnixStream::connect(path).unwrap()),
         }
     }
 }

@@ -34,10 +34,13 @@ impl Sources {
         balancer.connections_max = Known::Is(snapshot.connections_max.into());
         balancer.namespace_inode =
             namespace_inode.map_or_else(|| Known::unknown("no namespace was read"), Known::Is);
-        let listeners = snapshot.listeners.iter().map(|listener| BalancerListener {
-            name: listener.name.to_string(),
-            address: listener.address,
-            backlog_asked: listener.backlog,
+        // The host's facts are about TCP.
+        let listeners = snapshot.listeners.iter().filter_map(|listener| {
+            Some(BalancerListener {
+                name: listener.name.to_string(),
+                address: listener.address.ip()?,
+                backlog_asked: listener.backlog,
+            })
         });
         balancer.listeners = listeners.collect();
     }

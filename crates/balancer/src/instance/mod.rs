@@ -14,7 +14,7 @@ use std::time::Duration;
 use admin_api::handover;
 use config::Diff;
 use decide::Published;
-use model::{AccessLog, AdminAddress, AffinityKey, Snapshot};
+use model::{AccessLog, Address, AffinityKey, Snapshot};
 
 use crate::affinity_key;
 use crate::certificates::{self, Certificates};
@@ -451,8 +451,8 @@ fn announce(snapshot: &Snapshot, workers: usize, management: &Management) {
     }
     if let Some(admin) = &management.admin {
         match admin.address() {
-            AdminAddress::Tcp(address) => tracing::info!("admin API at http://{address}/"),
-            unix @ AdminAddress::Unix(_) => tracing::info!("admin API at {unix}"),
+            Address::Ip(address) => tracing::info!("admin API at http://{address}/"),
+            unix @ Address::Unix(_) => tracing::info!("admin API at {unix}"),
         }
     }
     let (routes, services) = (snapshot.routes.len(), snapshot.services.len());

@@ -24,6 +24,7 @@ impl Balancer {
         self.proxy.announce_stop();
         let drain_max = self.registry.current().snapshot.drain_max;
         let drain_max = if self.wait_to_drain(why, signals) { drain_max } else { Duration::ZERO };
+        self.sockets.remove_files();
         self.sockets.close();
         self.proxy.begin_drain();
         // Logged once it is true, so that readers can rely on it.

@@ -16,11 +16,13 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use model::{Admin, AdminAddress, Listener, Snapshot};
+use model::{Address, Admin, Listener, Snapshot};
 use os::listen::ListenError;
+use os::unix_socket::{NewFile, SocketFile, UnixSocket};
 
 pub(crate) use group::Group;
 
+use group::Start;
 use shortfall::{Shortfall, files_wanted, raise_open_files};
 
 /// Every listening socket of a balancer, and the limits that the system granted only in part.
@@ -29,7 +31,7 @@ pub(crate) struct Sockets {
     /// In order of configuration.
     groups: Vec<Group>,
     /// The admin API's address and socket, unless it is off.
-    admin: Option<(AdminAddress, OwnedFd)>,
+    admin: Option<(Address, OwnedFd)>,
     /// The address for metrics and its socket, if there is one.
     metrics: Option<(SocketAddr, OwnedFd)>,
     shortfalls: Vec<Shortfall>,
@@ -41,7 +43,7 @@ pub(crate) struct Sockets {
 #[derive(Debug, Default)]
 pub(crate) struct Handed {
     /// Listeners' sockets: name, address as configured, sockets.
-    pub(crate) groups: Vec<(Arc<str>, SocketAddr, Vec<TcpListener>)>,
+    pub(crate) groups: Vec<(Arc<str>, Address, Vec<TcpListener>)>,
     /// The admin API's address as configured, and its socket.
     pub(crate) admin: Option<(String, OwnedFd)>,
     /// The address for metrics as configured, and its socket.
@@ -64,6 +66,8 @@ pub(crate) struct Change {
     /// Sockets to stop accepting on; one that moved is removed and added.
     pub(crate) removed: Vec<proxy::RemovedListener>,
     shortfalls: Vec<Shortfall>,
+    /// Files of new Unix sockets.
+    new_files: Vec<NewFile>,
 }
 
 /// The addresses that cannot be bound.
@@ -71,15 +75,15 @@ pub(crate) struct Change {
 pub struct OpenError {
     /// One line per address: what, why, and the remedy.
     pub lines: Vec<String>,
-    /// The addresses on which another process listens.
+    /// The IP addresses on which another process listens.
     pub in_use: Vec<SocketAddr>,
 }
 
 impl OpenError {
-    fn add(&mut self, subject: &str, address: SocketAddr, error: &(dyn Error + 'static)) {
+    fn add(&mut self, subject: &str, address: Address, error: &(dyn Error + 'static)) {
         self.lines.push(format!("{subject}: {error}"));
         if error.downcast_ref().is_some_and(ListenError::is_address_in_use) {
-            self.in_use.push(address);
+            self.in_use.extend(address.ip());
         }
     }
 }
@@ -99,10 +103,14 @@ pub(crate) fn open(snapshot: &Snapshot, handed: Handed) -> Result<(Sockets, Door
     // First, since the sockets alone may exceed the limit that a shell sets.
     raise_open_files(files_wanted(snapshot, workers as u64), &mut sockets.shortfalls);
     let mut groups = handed.groups;
+    let owner = owner(snapshot);
+    let mut new_files = Vec::new();
+    let shortfalls = &mut sockets.shortfalls;
+    let mut start = Start { workers, owner, shortfalls, new_files: &mut new_files };
     for listener in &snapshot.listeners {
         let opened = match take_handed(listener, &mut groups) {
-            Some(handed) => Group::adopt(listener, handed, &mut sockets.shortfalls),
-            None => Group::bind(listener, workers, &mut sockets.shortfalls),
+            Some(handed) => Group::adopt(listener, handed, &mut start),
+            None => Group::bind(listener, None, &mut start),
         };
         match opened {
             Ok(group) => sockets.groups.push(group),
@@ -111,11 +119,11 @@ pub(crate) fn open(snapshot: &Snapshot, handed: Handed) -> Result<(Sockets, Door
     }
     let mut doors = Doors::default();
     if let Some(asked) = &snapshot.admin {
-        match open_door(asked, handed.admin, owner(snapshot)) {
+        match open_door(asked, handed.admin, owner) {
             Ok(opened) => doors.admin = Some(opened),
             Err(error) => {
                 errors.lines.push(format!("admin: {error}"));
-                if let AdminAddress::Tcp(address) = asked.address
+                if let Address::Ip(address) = asked.address
                     && error.is_address_in_use()
                 {
                     errors.in_use.push(address);
@@ -125,7 +133,7 @@ pub(crate) fn open(snapshot: &Snapshot, handed: Handed) -> Result<(Sockets, Door
     }
     if let (Some(door), Some(asked)) = (&doors.admin, &snapshot.admin) {
         match door.as_fd().try_clone_to_owned() {
-            Ok(descriptor) => sockets.admin = Some((asked.address.clone(), descriptor)),
+            Ok(descriptor) => sockets.admin = Some((asked.address, descriptor)),
             Err(error) => errors.lines.push(format!("admin: {error}")),
         }
     }
@@ -144,6 +152,10 @@ pub(crate) fn open(snapshot: &Snapshot, handed: Handed) -> Result<(Sockets, Door
                 errors.in_use.extend(error.is_address_in_use().then_some(asked.address));
             }
         }
+    }
+    if errors.lines.is_empty() {
+        let published = new_files.into_iter().map(NewFile::publish);
+        errors.lines.extend(published.filter_map(|file| Some(file.err()?.to_string())));
     }
     if errors.lines.is_empty() { Ok((sockets, doors)) } else { Err(errors) }
 }
@@ -169,7 +181,7 @@ impl Sockets {
     }
 
     /// Returns the admin API's address as configured, and its socket.
-    pub(crate) fn admin(&self) -> Option<&(AdminAddress, OwnedFd)> {
+    pub(crate) fn admin(&self) -> Option<&(Address, OwnedFd)> {
         self.admin.as_ref()
     }
 
@@ -187,10 +199,14 @@ impl Sockets {
             added: Vec::new(),
             removed: Vec::new(),
             shortfalls: Vec::new(),
+            new_files: Vec::new(),
         };
         raise_open_files(files_wanted(next, workers as u64), &mut change.shortfalls);
+        let shortfalls = &mut change.shortfalls;
+        let new_files = &mut change.new_files;
+        let mut start = Start { workers, owner: owner(next), shortfalls, new_files };
         for listener in &next.listeners {
-            match self.group_for(listener, workers, &mut change.shortfalls) {
+            match self.group_for(listener, &mut start) {
                 Ok(group) => change.groups.push(group),
                 Err(error) => errors.add(&listener_label(listener), listener.address, &*error),
             }
@@ -227,16 +243,31 @@ impl Sockets {
         &mut self,
         change: Change,
     ) -> (Vec<proxy::ListenerSockets>, Vec<proxy::RemovedListener>) {
-        let Change { groups, added, removed, shortfalls } = change;
+        let Change { groups, added, removed, shortfalls, new_files } = change;
+        for file in new_files {
+            // Its directory has taken the file, so that only a change of the directory since then explains it.
+            if let Err(error) = file.publish() {
+                tracing::error!(%error, "no client can connect to this listener");
+            }
+        }
         for group in &groups {
             let before = self.groups.iter().find(|old| old.name == group.name);
             if before.is_some_and(|before| before.backlog != group.backlog) {
                 group.set_backlog();
             }
         }
+        let is_kept = |file: &SocketFile| groups.iter().any(|new| new.file == Some(*file));
+        let gone = self.groups.iter().filter_map(|old| old.file).filter(|file| !is_kept(file));
+        gone.for_each(remove);
         self.groups = groups;
         self.shortfalls = shortfalls;
         (added, removed)
+    }
+
+    /// Removes the files of the listeners' Unix sockets, so that no client connects any more: for a stop,
+    /// not when another process accepts on the sockets.
+    pub(crate) fn remove_files(&self) {
+        self.groups.iter().filter_map(|group| group.file).for_each(remove);
     }
 
     /// Closes our own descriptors; the workers' are the last ones then.
@@ -247,12 +278,12 @@ impl Sockets {
     }
 
     /// Returns the sockets that a listener has in the next configuration: its own, those of a
-    /// listener that had its address before, or new ones.
+    /// listener that had its address before, or new ones. A Unix socket for which others have access now
+    /// is replaced by a new one.
     fn group_for(
         &self,
         listener: &Listener,
-        workers: usize,
-        shortfalls: &mut Vec<Shortfall>,
+        start: &mut Start<'_>,
     ) -> Result<Group, Box<dyn Error>> {
         let there = |group: &&Group| group.address == listener.address;
         let same_name = |group: &&Group| group.name == listener.name;
@@ -260,15 +291,17 @@ impl Sockets {
         let taken = match groups.clone().find(same_name) {
             Some(own) => Some(own),
             // Port 0 is not an address yet.
-            None if listener.address.port() == 0 => None,
+            None if listener.address.is_any_port() => None,
             None => groups.next(),
         };
-        if let Some(taken) = taken {
-            let sockets = Arc::clone(&taken.sockets);
-            return Ok(Group::of(listener, sockets));
-        }
-        Group::bind(listener, workers, shortfalls).map_err(|error| {
-            match self.overlapping(listener) {
+        let replaced = match taken {
+            Some(taken) if taken.has_access_of(listener) => {
+                return Ok(Group::of(listener, Arc::clone(&taken.sockets), taken.file));
+            }
+            Some(taken) => taken.file,
+            None => None,
+        };
+        Group::bind(listener, replaced, start).map_err(|error| match self.overlapping(listener) {
             Some(own) => format!(
                 "cannot listen on {}: this balancer itself listens on {} (listener {:?}), which \
                  includes it, until the next configuration is in force; remove that listener \
@@ -277,16 +310,17 @@ impl Sockets {
             )
             .into(),
             None => error,
-        }
         })
     }
 
     /// Returns one of our own groups whose address overlaps with a new one.
     fn overlapping(&self, listener: &Listener) -> Option<&Group> {
-        let wanted = listener.address;
+        let wanted = listener.address.ip()?;
         self.groups.iter().find(|group| {
-            let any = group.address.ip().is_unspecified() || wanted.ip().is_unspecified();
-            group.address.port() == wanted.port() && (any || group.address.ip() == wanted.ip())
+            group.address.ip().is_some_and(|own| {
+                let any = own.ip().is_unspecified() || wanted.ip().is_unspecified();
+                own.port() == wanted.port() && (any || own.ip() == wanted.ip())
+            })
         })
     }
 
@@ -302,6 +336,26 @@ impl Sockets {
     }
 }
 
+/// Returns what would keep a listener's Unix socket from being bound; what concerns IP addresses is known
+/// only once they are bound.
+pub(crate) fn obstacle(listener: &Listener) -> Option<String> {
+    let Address::Unix(path) = listener.address else { return None };
+    let found = listener.socket.group.as_deref().map(os::privileges::group_id).transpose();
+    let error = match (UnixSocket::check(path), found) {
+        (Err(error), _) => error.to_string(),
+        (_, Err(error)) => error.to_string(),
+        (Ok(()), Ok(_)) => return None,
+    };
+    Some(format!("{}: {error}", listener_label(listener)))
+}
+
+fn remove(file: SocketFile) {
+    if let Err(error) = file.remove() {
+        // The next start replaces it.
+        tracing::debug!(%error, path = %file.path(), "the socket's file stays");
+    }
+}
+
 fn listener_label(listener: &Listener) -> String {
     format!("listener {:?}", listener.name)
 }
@@ -310,10 +364,10 @@ fn listener_label(listener: &Listener) -> String {
 /// name.
 fn take_handed(
     listener: &Listener,
-    groups: &mut Vec<(Arc<str>, SocketAddr, Vec<TcpListener>)>,
+    groups: &mut Vec<(Arc<str>, Address, Vec<TcpListener>)>,
 ) -> Option<Vec<TcpListener>> {
     let found = groups.iter().position(|(name, address, _)| {
-        *address == listener.address && (address.port() != 0 || *name == listener.name)
+        *address == listener.address && (!address.is_any_port() || *name == listener.name)
     })?;
     let (_, _, sockets) = groups.swap_remove(found);
     (!sockets.is_empty()).then_some(sockets)
@@ -327,21 +381,7 @@ fn open_door(
 ) -> Result<admin::Door, admin::OpenError> {
     match handed {
         Some((address, socket)) if address == asked.address.to_string() => {
-            let token = match &asked.token_file {
-                Some(path) => Some(admin::Token::read(path).map_err(admin::OpenError::Token)?),
-                None => None,
-            };
-            match &asked.address {
-                AdminAddress::Tcp(_) => {
-                    let listener = admin::Listener::Tcp(TcpListener::from(socket));
-                    Ok(admin::Door::of(listener, token))
-                }
-                AdminAddress::Unix(path) => match admin::UnixSocket::adopt(socket, path) {
-                    Ok(socket) => Ok(admin::Door::of(admin::Listener::Unix(socket), token)),
-                    // Its file is gone: no client could connect.
-                    Err(_) => admin::Door::open(asked, owner),
-                },
-            }
+            admin::Door::adopt(socket, asked, owner)
         }
         _ => admin::Door::open(asked, owner),
     }

@@ -41,13 +41,14 @@ fn uses(tls: &RawListenerTls) -> impl Iterator<Item = Span> {
 fn is_reachable(acme: &RawAcme, document: &Document, problems: &Problems) {
     let on = |port: u16| {
         let listeners = document.listeners.iter();
-        listeners.filter(move |one| one.address.as_ref().is_some_and(|at| at.value.port() == port))
+        listeners
+            .filter(move |one| one.address.as_ref().is_some_and(|at| at.value.port() == Some(port)))
     };
     // Port 0 is for tests, and an unreadable address has been reported.
     if document
         .listeners
         .iter()
-        .any(|one| one.address.as_ref().is_none_or(|at| at.value.port() == 0))
+        .any(|one| one.address.as_ref().is_none_or(|at| at.value.is_any_port()))
     {
         return;
     }

@@ -68,7 +68,7 @@ fn clear_text<'a>(
         Some(None) | None => return,
     };
     let is_exposed = |listener: &&RawListener| {
-        let is_local = listener.address.as_ref().is_some_and(|at| at.value.ip().is_loopback());
+        let is_local = listener.address.as_ref().is_some_and(|at| at.value.is_local());
         matches!(listener.protocol, RawProtocol::Http)
             && listener.tls.is_none()
             && listener.trusted.is_empty()

@@ -1,9 +1,10 @@
 //! Checks listeners against each other, the admin API and their services.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
-use model::{AdminAddress, ServerTarget};
+use model::{Address, ServerTarget, UnixPath};
 
 use crate::diagnostic::{At, Diagnostic, Problems};
 use crate::raw::{Document, RawProtocol, RawServiceTls};
@@ -30,7 +31,7 @@ fn names(document: &Document, problems: &Problems) {
         let repeated = listener
             .address
             .as_ref()
-            .is_some_and(|at| at.value.port() != 0 && !addresses.insert(at.value));
+            .is_some_and(|at| !at.value.is_any_port() && !addresses.insert(at.value));
         !repeated && !listener.name.value.is_empty()
     });
     super::twice("listener", named.map(|listener| &listener.name), problems);
@@ -42,7 +43,8 @@ fn nothing_listens() -> Diagnostic {
 }
 
 /// Returns whether a socket bound to `one` prevents binding `other`.
-fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+fn overlap(one: Address, other: Address) -> bool {
+    let (Address::Ip(one), Address::Ip(other)) = (one, other) else { return one == other };
     let any = |a: SocketAddr| a.ip().is_unspecified();
     one.port() != 0
         && one.port() == other.port()
@@ -50,46 +52,59 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
         && (one.ip() == other.ip() || any(one) || any(other))
 }
 
-/// The listeners of one port, in IPv4 or in IPv6, that come earlier in the file.
+/// The listeners of one port, in IPv4 or in IPv6, that come earlier in the file, with their place.
 #[derive(Default)]
 struct Earlier<'a> {
-    first: Option<(usize, &'a At<SocketAddr>)>,
-    on_every_address: Option<(usize, &'a At<SocketAddr>)>,
-    by_ip: HashMap<IpAddr, (usize, &'a At<SocketAddr>)>,
+    first: Option<(usize, &'a At<Address>)>,
+    on_every_address: Option<(usize, &'a At<Address>)>,
+    by_ip: HashMap<IpAddr, (usize, &'a At<Address>)>,
 }
 
 impl<'a> Earlier<'a> {
-    /// Returns the first that [`overlap`]s with `address`.
-    fn in_the_way(&self, address: SocketAddr) -> Option<&'a At<SocketAddr>> {
-        let found = if address.ip().is_unspecified() {
+    /// Returns the first that [`overlap`]s with one on `ip`.
+    fn in_the_way(&self, ip: IpAddr) -> Option<&'a At<Address>> {
+        let found = if ip.is_unspecified() {
             self.first
         } else {
-            let same = self.by_ip.get(&address.ip()).copied();
+            let same = self.by_ip.get(&ip).copied();
             self.on_every_address.into_iter().chain(same).min_by_key(|(index, _)| *index)
         };
         found.map(|(_, at)| at)
     }
 
-    fn add(&mut self, index: usize, address: &'a At<SocketAddr>) {
+    fn add(&mut self, index: usize, ip: IpAddr, address: &'a At<Address>) {
         self.first.get_or_insert((index, address));
-        if address.value.ip().is_unspecified() {
+        if ip.is_unspecified() {
             self.on_every_address.get_or_insert((index, address));
         }
-        self.by_ip.entry(address.value.ip()).or_insert((index, address));
+        self.by_ip.entry(ip).or_insert((index, address));
     }
 }
 
 fn clashes(document: &Document, problems: &Problems) {
     let mut ports: HashMap<(bool, u16), Earlier<'_>> = HashMap::new();
+    let mut paths: HashMap<UnixPath, &At<Address>> = HashMap::new();
     let addresses = document.listeners.iter().filter_map(|listener| listener.address.as_ref());
-    for (index, address) in addresses.enumerate().filter(|(_, at)| at.value.port() != 0) {
-        let earlier = ports.entry((address.value.is_ipv4(), address.value.port())).or_default();
-        let first = earlier.in_the_way(address.value);
-        earlier.add(index, address);
+    for (index, address) in addresses.enumerate().filter(|(_, at)| !at.value.is_any_port()) {
+        let first = match address.value {
+            Address::Ip(own) => {
+                let earlier = ports.entry((own.is_ipv4(), own.port())).or_default();
+                let first = earlier.in_the_way(own.ip());
+                earlier.add(index, own.ip(), address);
+                first
+            }
+            Address::Unix(path) => match paths.entry(path) {
+                Entry::Occupied(first) => Some(*first.get()),
+                Entry::Vacant(free) => {
+                    free.insert(address);
+                    None
+                }
+            },
+        };
         let Some(first) = first else { continue };
         let (title, label) = if first.value == address.value {
             ("two listeners on one address", "taken by this one")
-        } else if first.value.ip().is_unspecified() {
+        } else if first.value.ip().is_some_and(|first| first.ip().is_unspecified()) {
             ("two listeners overlap", "this one takes the port on every address")
         } else {
             ("two listeners overlap", "part of it is taken by this one")
@@ -104,13 +119,10 @@ fn clashes(document: &Document, problems: &Problems) {
 fn metrics(document: &Document, problems: &Problems) {
     let Some(listener) = &document.metrics.listener else { return };
     let own = &listener.address;
-    let admin = document.admin.as_ref().and_then(|admin| match admin.address.value {
-        AdminAddress::Tcp(address) => Some((address, admin.address.span.clone())),
-        AdminAddress::Unix(_) => None,
-    });
+    let admin = document.admin.as_ref().map(|admin| &admin.address);
     let listeners = document.listeners.iter().filter_map(|listener| listener.address.as_ref());
-    let taken = listeners.map(|at| (at.value, at.span.clone())).chain(admin);
-    for (_, span) in taken.filter(|(address, _)| overlap(*address, own.value)) {
+    let taken = listeners.chain(admin).filter(|at| overlap(at.value, own.value.into()));
+    for span in taken.map(|at| at.span.clone()) {
         let title = "metrics are on an address that is taken";
         let clash = Diagnostic::error(title, own.span.clone(), "taken already");
         problems.report(if span == (0..0) {
@@ -131,7 +143,7 @@ fn metrics(document: &Document, problems: &Problems) {
 
 fn admin(document: &Document, problems: &Problems) {
     let Some(admin) = &document.admin else { return };
-    let AdminAddress::Tcp(own) = admin.address.value else { return };
+    let own = admin.address.value;
     let span = &admin.address.span;
     let in_file = *span != (0..0);
     for address in document.listeners.iter().filter_map(|listener| listener.address.as_ref()) {
@@ -148,7 +160,9 @@ fn admin(document: &Document, problems: &Problems) {
             ))
         });
     }
-    if !own.ip().to_canonical().is_loopback() {
+    if let Some(port) = own.port()
+        && !own.is_local()
+    {
         let why = if admin.token_file.is_some() {
             "its token would cross the network in plain text, since the admin API does not speak TLS yet"
         } else {
@@ -161,8 +175,7 @@ fn admin(document: &Document, problems: &Problems) {
                 "not loopback",
             )
             .help(format!(
-                "{why}: write \"127.0.0.1:{}\" or \"unix:/run/weir/admin.sock\", and reach it through an SSH tunnel",
-                own.port()
+                "{why}: write \"127.0.0.1:{port}\" or \"unix:/run/weir/admin.sock\", and reach it through an SSH tunnel"
             )),
         );
     }
@@ -243,7 +256,7 @@ fn tls(document: &Document, problems: &Problems) {
 /// loop.
 fn own_servers(document: &Document, problems: &Problems) {
     let listeners = document.listeners.iter().filter_map(|listener| listener.address.as_ref());
-    let mut by_port: HashMap<u16, Vec<_>> = HashMap::new();
+    let mut by_port: HashMap<Option<u16>, Vec<_>> = HashMap::new();
     for address in listeners {
         by_port.entry(address.value.port()).or_default().push(address);
     }
@@ -269,7 +282,10 @@ fn own_servers(document: &Document, problems: &Problems) {
 
 /// Returns whether a connection to `target` certainly reaches a socket bound to `listener`, as far
 /// as the two addresses tell: this machine's addresses are unknown here.
-fn reaches(target: SocketAddr, listener: SocketAddr) -> bool {
+fn reaches(target: Address, listener: Address) -> bool {
+    let (Address::Ip(target), Address::Ip(listener)) = (target, listener) else {
+        return target == listener;
+    };
     let ip = target.ip().to_canonical();
     target.port() != 0
         && target.port() == listener.port()

@@ -1,7 +1,7 @@
 //! Checks services against each other and their zones.
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
-use model::{Balance, Check, CheckKind, HashOn, HttpVersion, ServerTarget};
+use model::{Address, Balance, Check, CheckKind, HashOn, HttpVersion, ServerTarget};
 
 use crate::diagnostic::{Diagnostic, Problems, Span, nearest, quote};
 use crate::names::Names;
@@ -39,6 +39,9 @@ fn servers(raw: &RawService, problems: &Problems) {
     if servers.len() > 1 {
         repeated(raw, problems);
     }
+    if raw.service.check.as_ref().is_some_and(|check| check.port.is_some()) {
+        without_port(raw, problems);
+    }
     let warning = |title: String, label| Diagnostic::warning(title, raw.name.clone(), label);
     let name = &raw.service.name;
     if servers.is_empty() {
@@ -58,6 +61,27 @@ fn servers(raw: &RawService, problems: &Problems) {
             )
             .help("they are used at once; leave `backup` out"),
         );
+    }
+}
+
+/// Reports servers that have no port, in whose place the check could use its own.
+fn without_port(raw: &RawService, problems: &Problems) {
+    for (server, spans) in raw.service.servers.iter().zip(&raw.servers) {
+        if let ServerTarget::Address(address @ Address::Unix(_)) = server.target {
+            problems.report(
+                Diagnostic::error(
+                    format!(
+                        "the check of service \"{}\" has a port, and {address} has none",
+                        raw.service.name
+                    ),
+                    spans.address.clone(),
+                    "a Unix socket",
+                )
+                .help(
+                    "leave `port` of the check out, or write a service of its own for this server",
+                ),
+            );
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use ipnet::IpNet;
 use model::{
     ClientAddress, ClientHttp2, ClientTimeouts, ForwardFields, Listener, Protocol, Snapshot,
+    SocketAccess,
 };
 
 use super::tls::pattern;
@@ -27,6 +28,7 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
     let Listener {
         name: _,
         address,
+        socket,
         protocol,
         backlog,
         connections_max,
@@ -45,6 +47,10 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
     } = old;
     let mut words = Words::default();
     words.value("address", address, &new.address, ToString::to_string);
+    words.value("socket", socket, &new.socket, |SocketAccess { mode, group }| match group {
+        Some(group) => format!("mode {mode:o}, group {group}"),
+        None => format!("mode {mode:o}"),
+    });
     let (protocol, new_protocol) =
         (protocol_name(protocol, before), protocol_name(&new.protocol, after));
     words.value("protocol", &protocol, &new_protocol, String::clone);

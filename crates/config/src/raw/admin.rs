@@ -1,9 +1,8 @@
 //! Reads `[admin]` and `[metrics]`: the admin API, and where metrics are sent.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use model::{Admin, AdminAddress, Metrics, ServerTarget};
+use model::{Address, Admin, HostPort, Metrics, UNIX_PREFIX};
 
 use super::table::Table;
 use super::{RawAdmin, RawMetrics, RawMetricsListener, net, paths, tls};
@@ -11,12 +10,9 @@ use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong};
 use crate::schema::names;
 
-/// The prefix of a Unix socket's address.
-const UNIX: &str = "unix:";
-
 /// Returns the default `[admin]`. It has no position; a clash is reported at the other address.
 pub(super) fn default() -> RawAdmin {
-    let address = At { value: AdminAddress::Tcp(defaults::ADMIN), span: 0..0 };
+    let address = At { value: defaults::ADMIN.into(), span: 0..0 };
     RawAdmin { address, token_file: None }
 }
 
@@ -47,44 +43,11 @@ impl RawAdmin {
 }
 
 /// `127.0.0.1:9900`, or `unix:/run/weir/admin.sock`.
-fn address(text: &str) -> Result<AdminAddress, Wrong> {
-    if let Some(path) = text.strip_prefix(UNIX) {
-        return socket(path).map(AdminAddress::Unix);
-    }
-    if text.starts_with(['/', '.']) {
-        let wrong = Wrong::new("a path alone is no address");
-        return Err(match socket(text) {
-            Ok(_) => wrong.help(format!("write \"{UNIX}{text}\" for a Unix socket")),
-            Err(_) => {
-                wrong.help(format!("a Unix socket is written \"{UNIX}/run/weir/admin.sock\""))
-            }
-        });
-    }
-    net::listen_address(text).map(AdminAddress::Tcp).map_err(|wrong| match wrong.help {
-        None => wrong.help("write \"off\" for no admin API"),
-        Some(_) => wrong,
+fn address(text: &str) -> Result<Address, Wrong> {
+    net::listen_address(text, "/run/weir/admin.sock").map_err(|wrong| match wrong.help {
+        None if !text.starts_with(UNIX_PREFIX) => wrong.help("write \"off\" for no admin API"),
+        _ => wrong,
     })
-}
-
-/// Parses the path of a Unix socket.
-fn socket(path: &str) -> Result<PathBuf, Wrong> {
-    /// unix(7): `sun_path` has 108 bytes, the last of them zero. A new socket is created beside the
-    /// old one under a name that is longer by this much.
-    const PATH_BYTES_MAX: usize = 107 - ".new".len();
-    if !path.starts_with('/') {
-        return Err(Wrong::new("the path of a Unix socket begins with a slash")
-            .help(format!("write \"{UNIX}/run/weir/admin.sock\"")));
-    }
-    if path.ends_with('/') {
-        return Err(Wrong::new("the name of the socket is missing"));
-    }
-    if path.contains('\0') {
-        return Err(Wrong::new("a path holds no zero byte"));
-    }
-    if path.len() > PATH_BYTES_MAX {
-        return Err(Wrong::new(format!("longer than the {PATH_BYTES_MAX} bytes of a Unix socket")));
-    }
-    Ok(PathBuf::from(path))
 }
 
 /// Returns the default `[metrics]`.
@@ -124,7 +87,7 @@ pub(super) fn metrics(mut table: Table<'_>) -> RawMetrics {
 
 /// Reads where metrics are fetched.
 fn metrics_listener(table: &mut Table<'_>) -> Option<RawMetricsListener> {
-    let address = table.text("address", net::listen_address);
+    let address = table.text("address", net::ip_address);
     let token_file = table.text("token_file", paths::absolute).map(|at| at.value);
     let tls = tls::of_listener(table);
     let alone = ["token_file", "tls"].into_iter().find_map(|key| Some((key, table.key_span(key)?)));
@@ -141,8 +104,8 @@ fn metrics_listener(table: &mut Table<'_>) -> Option<RawMetricsListener> {
 }
 
 /// Parses an address or a name with a port; if the port is missing, suggests `usual`.
-fn receiver(text: &str, usual: u16) -> Result<ServerTarget, Wrong> {
-    net::server_target(text).map_err(|wrong| Wrong {
+fn receiver(text: &str, usual: u16) -> Result<HostPort, Wrong> {
+    net::host_port(text).map_err(|wrong| Wrong {
         help: wrong.help.map(|help| help.replace(":8080\"", &format!(":{usual}\""))),
         ..wrong
     })

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{AddressField, ClientAddress, ClientTimeouts, ForwardFields, ProtocolWord};
+use model::{
+    Address, AddressField, ClientAddress, ClientTimeouts, ForwardFields, ProtocolWord, SocketAccess,
+};
 
 use super::table::{Table, choose};
 use super::{RawListener, RawProtocol, error_page, http, name, net, tls};
@@ -11,7 +13,8 @@ use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong};
 
 pub(super) fn read(mut table: Table<'_>) -> RawListener {
-    let address = table.text("address", net::listen_address);
+    let address = table.text("address", |text| net::listen_address(text, "/run/weir/http.sock"));
+    let socket = socket(&mut table, address.as_ref());
     let given = table.text("name", name);
     let protocol = protocol(&mut table);
     let connections_max = table.integer_if("connections_max");
@@ -42,6 +45,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
     RawListener {
         name,
         address,
+        socket,
         span,
         backlog,
         connections_max,
@@ -169,6 +173,29 @@ fn warn_if_all_trusted(trusted: &[At<ipnet::IpNet>], table: &Table<'_>) {
 }
 
 /// Reads `client_address` of the listener `table`.
+/// Reads who may connect to a Unix socket.
+fn socket(table: &mut Table<'_>, address: Option<&At<Address>>) -> SocketAccess {
+    let span = table.own_key_span("socket");
+    let Some(mut below) = table.table("socket") else { return SocketAccess::default() };
+    let mode = below.text("mode", |text| {
+        let digits = text.strip_prefix('0').filter(|rest| rest.len() == 3).unwrap_or(text);
+        let is_octal =
+            digits.len() == 3 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'7'));
+        let wrong = || Wrong::new("not three octal digits").help("write it as \"660\"");
+        u32::from_str_radix(digits, 8).ok().filter(|_| is_octal).ok_or_else(wrong)
+    });
+    let group = below.text("group", super::account);
+    below.finish();
+    if let (Some(span), Some(At { value: Address::Ip(_), .. })) = (span, address) {
+        table.problems.report(
+            Diagnostic::error("`socket` is for Unix sockets", span, "this listener has none")
+                .help("leave it out, or write address = \"unix:/run/weir/http.sock\""),
+        );
+    }
+    let usual = SocketAccess::default();
+    SocketAccess { mode: mode.map_or(usual.mode, |at| at.value), group: group.map(|at| at.value) }
+}
+
 fn client_address(table: &mut Table<'_>, trusts_none: bool) -> ClientAddress {
     let span = table.own_key_span("client_address");
     let Some(mut below) = table.table("client_address") else {

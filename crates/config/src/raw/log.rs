@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use model::{
     AccessLog, Cause, Facility, Log, LogField, LogFormat, LogMember, LogSample, RedactQuery,
-    SampleClass, Syslog, SyslogTarget,
+    SampleClass, Syslog, SyslogTarget, UnixPath,
 };
 use toml::de::DeValue;
 
@@ -137,22 +137,17 @@ fn syslog(mut table: Table<'_>) -> Option<AccessLog> {
 
 /// Parses the address of a syslog collector.
 fn collector(text: &str) -> Result<SyslogTarget, Wrong> {
-    if let Some(path) = text.strip_prefix("unix:") {
-        let path = paths::absolute(path)?;
-        // With its zero it must fit sockaddr_un.
-        return match path.as_os_str().len() {
-            ..108 => Ok(SyslogTarget::Unix(path)),
-            _ => Err(Wrong::new("a socket's path has at most 107 bytes")),
-        };
+    if let Some(path) = net::unix_path(text, "/dev/log", UnixPath::BYTES_MAX) {
+        return path.map(SyslogTarget::Unix);
     }
     let target = |text: &str| {
         let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         let is_bare_v6 = text.parse::<std::net::Ipv6Addr>().is_ok();
         match (has_port && !text.ends_with(']'), is_bare_v6) {
-            (_, true) => net::server_target(&format!("[{text}]:{SYSLOG_PORT}")),
-            (true, _) => net::server_target(text),
+            (_, true) => net::host_port(&format!("[{text}]:{SYSLOG_PORT}")),
+            (true, _) => net::host_port(text),
             (false, _) if text.is_empty() => Err(Wrong::new("the address is missing")),
-            (false, _) => net::server_target(&format!("{text}:{SYSLOG_PORT}")),
+            (false, _) => net::host_port(&format!("{text}:{SYSLOG_PORT}")),
         }
     };
     match text.split_once("://") {

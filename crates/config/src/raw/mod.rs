@@ -31,9 +31,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    AdminAddress, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Condition, Cors, Doctor,
+    Address, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Condition, Cors, Doctor,
     ErrorSet, FieldChanges, FieldMatch, ForwardFields, HostPattern, Log, Maintenance, Metrics,
-    Networks, PathMatch, RateLimit, Redirect, Reload, Rewrite, Test, Text,
+    Networks, PathMatch, RateLimit, Redirect, Reload, Rewrite, SocketAccess, Test, Text,
 };
 
 pub(crate) use acme::{RawAcme, RawExternalAccount};
@@ -106,7 +106,7 @@ pub(crate) struct RawMetricsListener {
 /// `[admin]`.
 #[derive(Debug)]
 pub(crate) struct RawAdmin {
-    pub(crate) address: At<AdminAddress>,
+    pub(crate) address: At<Address>,
     pub(crate) token_file: Option<PathBuf>,
 }
 
@@ -115,7 +115,8 @@ pub(crate) struct RawAdmin {
 pub(crate) struct RawListener {
     pub(crate) name: At<Arc<str>>,
     /// `None`: it could not be read; a mistake is reported.
-    pub(crate) address: Option<At<SocketAddr>>,
+    pub(crate) address: Option<At<Address>>,
+    pub(crate) socket: SocketAccess,
     /// Its heading.
     pub(crate) span: Span,
     pub(crate) protocol: RawProtocol,
@@ -326,6 +327,14 @@ pub(crate) struct RawServerSpans {
     pub(crate) zone: Option<Span>,
     /// Of its own `in_flight_max`.
     pub(crate) in_flight_max: Option<Span>,
+}
+
+/// Parses the name of a user or a group of the system.
+fn account(text: &str) -> Result<String, Wrong> {
+    match text {
+        "" => Err(Wrong::new("a name is missing")),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// Parses a name of something in the file.

@@ -3,13 +3,56 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use ipnet::IpNet;
-use model::{HostPattern, ServerTarget};
+use model::{Address, HostPattern, HostPort, ServerTarget, UNIX_PREFIX, UnixPath};
 
 use crate::diagnostic::Wrong;
 use crate::diagnostic::quote;
 
-/// An address to listen on: `0.0.0.0:8080`, `[::1]:8080`.
-pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, Wrong> {
+/// An address to listen on: `0.0.0.0:8080`, `[::1]:8080`, `unix:/run/weir/http.sock`. `example` is
+/// the path of a Unix socket for the message.
+pub(crate) fn listen_address(text: &str, example: &str) -> Result<Address, Wrong> {
+    /// A new socket is created beside the old one under a name that is longer by this much.
+    const SUFFIX_BYTES: usize = ".new".len();
+    match unix_path(text, example, UnixPath::BYTES_MAX - SUFFIX_BYTES) {
+        Some(path) => path.map(Address::Unix),
+        None => ip_address(text).map(Address::Ip),
+    }
+}
+
+/// The path of a Unix socket after `unix:`, of at most `bytes_max`; `None` if the text is not meant as
+/// one. `example` is a path for the message.
+pub(crate) fn unix_path(
+    text: &str,
+    example: &str,
+    bytes_max: usize,
+) -> Option<Result<UnixPath, Wrong>> {
+    let Some(path) = text.strip_prefix(UNIX_PREFIX) else {
+        if !text.starts_with(['/', '.']) {
+            return None;
+        }
+        let help = match UnixPath::new(text) {
+            Some(path) => format!("write \"{UNIX_PREFIX}{path}\" for a Unix socket"),
+            None => format!("a Unix socket is written \"{UNIX_PREFIX}{example}\""),
+        };
+        return Some(Err(Wrong::new("a path alone is no address").help(help)));
+    };
+    let fitting = UnixPath::new(path).filter(|_| path.len() <= bytes_max);
+    Some(fitting.ok_or_else(|| {
+        if !path.starts_with('/') {
+            Wrong::new("the path of a Unix socket begins with a slash")
+                .help(format!("write \"{UNIX_PREFIX}{example}\""))
+        } else if path.ends_with('/') {
+            Wrong::new("the name of the socket is missing")
+        } else if path.contains(char::is_control) {
+            Wrong::new("the path of a Unix socket has no control characters")
+        } else {
+            Wrong::new(format!("longer than the {bytes_max} bytes of a Unix socket"))
+        }
+    }))
+}
+
+/// An IP address and a port to listen on: `0.0.0.0:8080`, `[::1]:8080`.
+pub(crate) fn ip_address(text: &str) -> Result<SocketAddr, Wrong> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(canonical(address));
     }
@@ -58,13 +101,34 @@ pub(crate) fn dns_server(text: &str) -> Result<SocketAddr, Wrong> {
     }
 }
 
-/// Parses a server's address: `10.0.1.5:8080`, `[::1]:8080`, `listings.internal:8080`.
+/// Parses a server's address: `10.0.1.5:8080`, `[::1]:8080`, `listings.internal:8080`,
+/// `unix:/run/app.sock`.
 pub(crate) fn server_target(text: &str) -> Result<ServerTarget, Wrong> {
+    match unix_path(text, "/run/app.sock", UnixPath::BYTES_MAX) {
+        Some(path) => path.map(|path| ServerTarget::Address(Address::Unix(path))),
+        None => host_and_port(
+            text,
+            |address| ServerTarget::Address(address.into()),
+            |host, port| ServerTarget::Name { host, port },
+        ),
+    }
+}
+
+/// Parses a host on the network and its port: `10.0.1.5:8125`, `[::1]:8125`, `stats.internal:8125`.
+pub(crate) fn host_port(text: &str) -> Result<HostPort, Wrong> {
+    host_and_port(text, HostPort::from, |host, port| HostPort { host, port })
+}
+
+fn host_and_port<T>(
+    text: &str,
+    of_address: impl FnOnce(SocketAddr) -> T,
+    of_name: impl FnOnce(String, u16) -> T,
+) -> Result<T, Wrong> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         if address.port() == 0 {
             return Err(Wrong::new("port 0 cannot be connected to"));
         }
-        return Ok(ServerTarget::Address(canonical(address)));
+        return Ok(of_address(canonical(address)));
     }
     if let Some((scheme, rest)) = text.split_once("://") {
         let rest = rest.trim_end_matches('/');
@@ -97,7 +161,7 @@ pub(crate) fn server_target(text: &str) -> Result<ServerTarget, Wrong> {
             return Err(Wrong::new(format!("{} is not a port (1 to 65535)", quote(port))));
         }
     };
-    Ok(ServerTarget::Name { host: host_name(name)?, port })
+    Ok(of_name(host_name(name)?, port))
 }
 
 /// `::1:8080` is an address by itself; `[::1]:8080` was meant. A last group of one digit is not a
@@ -286,9 +350,9 @@ mod tests {
         ] {
             assert_eq!(server_target(text).map_err(help).unwrap_err(), said, "{text}");
         }
-        assert!(help(listen_address("8080").unwrap_err()).starts_with("write \"0.0.0.0:8080\""));
-        assert!(help(listen_address(":80").unwrap_err()).starts_with("write \"0.0.0.0:80\""));
-        assert_eq!(help(listen_address("127.0.0.1").unwrap_err()), "write \"127.0.0.1:8080\"");
+        assert!(help(ip_address("8080").unwrap_err()).starts_with("write \"0.0.0.0:8080\""));
+        assert!(help(ip_address(":80").unwrap_err()).starts_with("write \"0.0.0.0:80\""));
+        assert_eq!(help(ip_address("127.0.0.1").unwrap_err()), "write \"127.0.0.1:8080\"");
         assert_eq!(
             help(network("10.0.0.1/8").unwrap_err()),
             "write \"10.0.0.0/8\" for the network, or \"10.0.0.1\" for the one address"

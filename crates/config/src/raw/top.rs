@@ -13,7 +13,7 @@ use super::{
     listener, log, name, net, paths, route, service,
 };
 use crate::defaults as usual;
-use crate::diagnostic::{At, Diagnostic, Problems, Span, Wrong, quote};
+use crate::diagnostic::{At, Diagnostic, Problems, Span, quote};
 use crate::include::Pattern;
 use crate::schema::{INCLUDED, TOP};
 
@@ -161,12 +161,8 @@ fn is_new<'t>(
 }
 
 fn run_as(table: &mut Table<'_>) -> Option<(String, Option<String>)> {
-    let account = |text: &str| match text {
-        "" => Err(Wrong::new("a name is missing")),
-        _ => Ok(text.to_owned()),
-    };
-    let user = table.text("user", account);
-    let group = table.text("group", account);
+    let user = table.text("user", super::account);
+    let group = table.text("group", super::account);
     match (user, group) {
         (Some(user), group) => Some((user.value, group.map(|group| group.value))),
         (None, Some(group)) => {

@@ -131,6 +131,8 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ("server_names", &["sni", "names", "ssl_preread"]),
     ("http2", &["h2", "alpn"]),
     ("proxy_protocol", &["accept_proxy", "proxy"]),
+    ("socket", &["unix", "unix_socket", "permissions"]),
+    ("mode", &["socket_mode", "permissions", "chmod", "umask"]),
     ("http", &["http_version", "proto", "protocol", "alpn", "h2", "http2"]),
     ("send_proxy", &["proxy_protocol", "send_proxy_v2"]),
     ("grpc_service", &["service_name", "grpc_service_name", "service"]),

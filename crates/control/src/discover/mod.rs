@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use model::{EndpointRow, EndpointSet, Moment, ServerTarget, Service, Snapshot};
+use model::{Address, EndpointRow, EndpointSet, Moment, ServerTarget, Service, Snapshot};
 use tokio::sync::mpsc;
 
 use dns::Dns;
@@ -200,10 +200,10 @@ fn endpoints(service: &Service, resolve: impl Fn(&str) -> Vec<IpAddr>) -> Endpoi
     let mut seen = HashSet::new();
     let mut rows = Vec::new();
     for server in &service.servers {
-        let addresses: Vec<SocketAddr> = match &server.target {
+        let addresses: Vec<Address> = match &server.target {
             ServerTarget::Address(address) => vec![*address],
             ServerTarget::Name { host, port } => {
-                resolve(host).into_iter().map(|ip| SocketAddr::new(ip, *port)).collect()
+                resolve(host).into_iter().map(|ip| SocketAddr::new(ip, *port).into()).collect()
             }
         };
         let name: std::sync::Arc<str> = server.target.to_string().into();

@@ -10,7 +10,6 @@ mod lane;
 mod way;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use std::time::Duration;
 use health::plan::{Consumer, ConsumerId, Plan, ProbeId};
 use health::report::Report;
 use health::verdict::{Failure, ProbeEvent};
-use model::{Moment, ProbeIdentity};
+use model::{Address, Moment, ProbeIdentity};
 use tokio::sync::mpsc;
 
 use lane::Lane;
@@ -41,7 +40,7 @@ pub(crate) struct Message {
 #[derive(Debug)]
 pub(crate) struct Heard {
     /// The probed address.
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Address,
     /// The consumers concerned.
     pub(crate) consumers: Vec<ConsumerId>,
     /// When the probe was started.

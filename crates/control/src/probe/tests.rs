@@ -208,7 +208,7 @@ fn checked_by(kind: CheckKind, times_ms: (u64, u64)) -> Service {
 
 /// Returns a server of `service`, with its configured name.
 fn of_service(id: u64, server: SocketAddr, name: &str, service: &Service) -> Consumer {
-    let probe = Arc::new(service.probe(name, server).expect("a check"));
+    let probe = Arc::new(service.probe(name, server.into()).expect("a check"));
     let check = Arc::new(service.check.clone().expect("a check"));
     Consumer { id: ConsumerId(id), service: service.name.clone(), check, probe }
 }

@@ -1,19 +1,18 @@
 //! Opens the connections of a probe: like those of its service, except that the PROXY header
 //! contains no client, and TLS resumes no session.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use health::verdict::Failure;
-use model::{Cause, HttpVersion, ProbeIdentity, ProbeTls, ProxyVersion, ServiceTls};
+use model::{Address, Cause, HttpVersion, ProbeIdentity, ProbeTls, ProxyVersion, ServiceTls};
 use tls::rustls::ClientConfig;
 use tls::rustls::client::Resumption;
 use tls::rustls::pki_types::ServerName;
 use tls::{Kept, Mistake};
 use tokio::task::AbortHandle;
 use transport::client::Connection;
-use transport::dial::{DialError, DialOptions, dial_with};
+use transport::dial::{self, DialError, DialOptions, dial_with};
 use transport::http2::{Http2Client, StreamError};
 use transport::{Stream, TlsError};
 use wire::proxy_protocol::{self, Header, Origin};
@@ -90,7 +89,7 @@ impl Way {
     /// Connects, and completes the TLS handshake if TLS is used.
     pub(crate) async fn connect(
         &self,
-        address: SocketAddr,
+        address: Address,
         give_up: Duration,
     ) -> Result<Stream, Failure> {
         let tls = self.tls.clone();
@@ -99,11 +98,7 @@ impl Way {
     }
 
     /// Connects for requests. Must be called where local tasks can be spawned.
-    pub(crate) async fn open(
-        &self,
-        address: SocketAddr,
-        give_up: Duration,
-    ) -> Result<Line, Failure> {
+    pub(crate) async fn open(&self, address: Address, give_up: Duration) -> Result<Line, Failure> {
         let stream = self.connect(address, give_up).await?;
         if self.http == HttpVersion::Http11 {
             return Ok(Line { connection: Some(Connection::over(stream)), driver: None });
@@ -148,9 +143,8 @@ impl Drop for Line {
 }
 
 /// Returns the server name for TLS; if a name is not valid in TLS, the address, as for requests.
-fn server_name(tls: &ProbeTls, address: SocketAddr) -> ServerName<'static> {
-    ServerName::try_from(tls.name.to_string())
-        .unwrap_or_else(|_| ServerName::IpAddress(address.ip().into()))
+fn server_name(tls: &ProbeTls, address: Address) -> ServerName<'static> {
+    ServerName::try_from(tls.name.to_string()).unwrap_or_else(|_| dial::server_name(address))
 }
 
 fn of_dial(error: &DialError) -> Failure {

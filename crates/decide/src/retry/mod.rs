@@ -161,6 +161,7 @@ fn remedy(cause: Cause) -> Remedy {
         // Local ports are counted per server, so another may have some left.
         Cause::ConnectionRefused
         | Cause::ConnectionTimeout
+        | Cause::ListenQueueFull
         | Cause::ConnectSynUnanswered
         | Cause::DestinationIpUnroutable
         | Cause::ConnectionLimitReached

@@ -1,11 +1,11 @@
 //! Tests of where a request goes whose server could not be reached.
 
-use model::{HashKey, HashOn};
+use model::{Address, HashKey, HashOn};
 
 use super::*;
 
 /// Returns the server that balancing chooses for `key`, among those not in `avoid`.
-fn chosen(live: &Arc<LiveService>, key: u64, avoid: &[SocketAddr]) -> SocketAddr {
+fn chosen(live: &Arc<LiveService>, key: u64, avoid: &[Address]) -> Address {
     let ask = Ask { key: Some(key), avoid, ..Ask::default() };
     go(admit_asking(live, &ask)).endpoint().row.address
 }
@@ -24,7 +24,7 @@ fn a_key_goes_to_its_next_server_whether_it_is_balanced_or_placed_elsewhere() {
             let key = crate::hash_key(&key.to_le_bytes());
             let first = chosen(&live, key, &[]);
             let second = chosen(&live, key, &[first]);
-            let mut elsewhere = |avoid: &[SocketAddr]| {
+            let mut elsewhere = |avoid: &[Address]| {
                 let slot = live.elsewhere(avoid, None, Some(key), &mut rng);
                 slot.map(|slot| slot.endpoint().row.address)
             };

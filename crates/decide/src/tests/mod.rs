@@ -16,16 +16,16 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use model::{
-    Affinity, AffinityKey, AffinityKeyFile, Balance, Moment, QueueLimits, Retries, ServerSpec,
-    ServerTarget, Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
+    Address, Affinity, AffinityKey, AffinityKeyFile, Balance, Moment, QueueLimits, Retries,
+    ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
 };
 
 use crate::{Admission, Ask, LiveService, Published, Refusal, Registry, Slot, Waiter};
 
 const NOW: Moment = Moment::from_millis(1_000);
 
-fn address(port: u16) -> SocketAddr {
-    SocketAddr::from(([10, 0, 0, 1], port))
+fn address(port: u16) -> Address {
+    SocketAddr::from(([10, 0, 0, 1], port)).into()
 }
 
 fn server(port: u16) -> ServerSpec {
@@ -120,7 +120,7 @@ fn look(waiter: &mut Waiter) -> Option<Slot> {
 }
 
 fn port(slot: &Slot) -> u16 {
-    slot.row.address.port()
+    slot.row.address.port().unwrap()
 }
 
 /// Blocks this thread until the slot is granted; `None` if that takes longer than a minute, which

@@ -170,7 +170,8 @@ fn servers_found_by_name_outlive_a_reload_with_the_new_settings() {
     spec.servers.remove(0);
     publish(&registry, vec![spec]);
     let endpoints = live.endpoints();
-    let rows: Vec<_> = endpoints.all.iter().map(|e| (e.row.address.port(), e.row.weight)).collect();
+    let rows: Vec<_> =
+        endpoints.all.iter().map(|e| (e.row.address.port().unwrap(), e.row.weight)).collect();
     assert_eq!(rows, [(8, 3), (9, 3)]);
     drop(slot);
     let empty = publish(&registry, vec![]);

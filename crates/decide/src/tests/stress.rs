@@ -131,7 +131,7 @@ fn servers_that_come_and_go() {
         let live = &services[rng.usize(..2)];
         let endpoints = live.endpoints();
         let one = &endpoints.all[rng.usize(..3)];
-        if one.row.address.port() != 3 {
+        if one.row.address.port() != Some(3) {
             let health = if rng.bool() { Health::Up } else { Health::Down };
             one.state.set_health(health, NOW);
             live.refresh(NOW);

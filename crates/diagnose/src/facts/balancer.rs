@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use model::Address;
 use serde::{Deserialize, Serialize};
 
 use super::Known;
@@ -58,7 +59,7 @@ pub struct ServerCounts {
     /// The service's name.
     pub service: String,
     /// The server's address.
-    pub address: SocketAddr,
+    pub address: Address,
     /// Its zone.
     #[serde(default)]
     pub zone: Option<String>,

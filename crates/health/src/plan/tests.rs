@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use model::{CheckKind, HttpVersion, Material, ProxyVersion, Service, ServiceTls, StatusSet};
+use model::{
+    Address, CheckKind, HttpVersion, Material, ProxyVersion, Service, ServiceTls, StatusSet,
+};
 
 use super::*;
 use crate::testing::service;
@@ -28,15 +30,15 @@ fn http(host: Option<&str>, interval_ms: u64) -> Arc<Check> {
     })
 }
 
-fn address(n: u8) -> SocketAddr {
-    SocketAddr::from(([10, 0, n, 5], 8080))
+fn address(n: u8) -> Address {
+    SocketAddr::from(([10, 0, n, 5], 8080)).into()
 }
 
-fn consumer(id: u64, server: SocketAddr, check: Arc<Check>) -> Consumer {
+fn consumer(id: u64, server: Address, check: Arc<Check>) -> Consumer {
     of_service(id, &service(&format!("service-{id}"), &check), &server.to_string(), server)
 }
 
-fn of_service(id: u64, service: &Service, name: &str, server: SocketAddr) -> Consumer {
+fn of_service(id: u64, service: &Service, name: &str, server: Address) -> Consumer {
     let probe = Arc::new(service.probe(name, server).expect("a check"));
     let check = Arc::new(service.check.clone().expect("a check"));
     Consumer { id: ConsumerId(id), service: service.name.clone(), check, probe }
@@ -124,7 +126,7 @@ fn anything_that_could_change_the_answer_keeps_two_checks_apart() {
     on_port.port = Some(8080);
     let same_after_port = vec![
         consumer(1, address(1), http(Some("a"), 2000)),
-        consumer(2, SocketAddr::from(([10, 0, 1, 5], 9999)), Arc::new(on_port)),
+        consumer(2, SocketAddr::from(([10, 0, 1, 5], 9999)).into(), Arc::new(on_port)),
     ];
     assert_eq!(Plan::new(same_after_port, now, rng).len(), 1);
 }

@@ -8,7 +8,7 @@ use model::{
 
 fn asked(service: &str, path: &str, host: &str, interval_s: u64) -> Asked {
     Asked {
-        endpoint: Endpoint::Address(SocketAddr::from(([10, 0, 1, 5], 8080))),
+        endpoint: Endpoint::Address(std::net::SocketAddr::from(([10, 0, 1, 5], 8080)).into()),
         spec: ProbeSpec {
             kind: CheckKind::Http {
                 method: "GET".into(),
@@ -85,7 +85,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
     let second = Duration::from_secs(1);
     let server =
         |target| ServerSpec { target, zone: None, weight: 1, backup: false, in_flight_max: None };
-    let address = ServerTarget::Address(SocketAddr::from(([10, 0, 1, 5], 8080)));
+    let address = ServerTarget::Address(std::net::SocketAddr::from(([10, 0, 1, 5], 8080)).into());
     let named = ServerTarget::Name { host: "listings.internal".into(), port: 8080 };
     let mut kind = asked("", "/status", "", 2).spec.kind;
     if let CheckKind::Http { host, .. } = &mut kind {

@@ -367,12 +367,13 @@ causes! {
     QueueWaitExceeded = "queue_wait_exceeded", Server, 429;
 
     /// The server refused the connection.
-    /// Its host is up and answers, but nothing listens on that port.
+    /// Its host is up and answers, but nothing listens on that port; or there is no Unix socket at that
+    /// path, or Weir's user may not write to it.
     ///
     /// The process is not running, is still starting, or listens on another port or on 127.0.0.1
     /// only. A firewall that rejects looks the same.
     ///
-    /// On the server, `ss -ltn` shows what listens. Start the process, or fix the server's
+    /// On the server, `ss -ltn` shows what listens; for a Unix socket, `ls -l` shows who may connect. Start the process, or fix the server's
     /// `address`. With a `check` such a server is taken out before requests reach it.
     ConnectionRefused = "connection_refused", Server, 502;
     /// The connection to the server was not established in time.
@@ -385,6 +386,16 @@ causes! {
     /// Measure the round-trip time to the server, and set `timeouts.connect` to several times that.
     /// Above 1 s, Weir distinguishes this cause from `connect_syn_unanswered`.
     ConnectionTimeout = "connection_timeout", Network, 504;
+    /// The listen queue of a Unix socket stayed full, so that the server could not be reached.
+    /// There was no room in it within the service's `timeouts.connect`, though Weir tried again at least
+    /// every 50 ms. Over TCP, this looks like `connect_syn_unanswered`.
+    ///
+    /// The process no longer accepts, since all of its threads are busy or it hangs, or it listens with
+    /// a backlog that is smaller than a burst.
+    ///
+    /// `ss -lx` shows the queue (Recv-Q) and its size (Send-Q). Raise the server's backlog, and
+    /// net.core.somaxconn if that is less; or set `in_flight_max`, so that requests wait in Weir.
+    ListenQueueFull = "listen_queue_full", Server, 504;
     /// The server did not answer the connection attempt.
     /// The first packet (SYN) was retransmitted at least once, and no answer came within the service's
     /// `timeouts.connect`.

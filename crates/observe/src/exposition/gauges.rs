@@ -1,9 +1,8 @@
 //! Gauges: the values at the moment of a scrape, as plain data filled in by the caller.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use model::TcpPathTotals;
+use model::{Address, TcpPathTotals};
 
 /// Everything that workers do not count. Empty values are exposed without samples.
 #[derive(Clone, Debug, Default)]
@@ -137,7 +136,7 @@ pub struct ServerGauges<'a> {
     /// Its configured name.
     pub name: &'a str,
     /// Its address.
-    pub address: SocketAddr,
+    pub address: Address,
     /// Its zone; empty if unknown.
     pub zone: &'a str,
     /// Not down according to checks.
@@ -166,7 +165,7 @@ pub struct ServerGauges<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeGauges {
     /// The address.
-    pub address: SocketAddr,
+    pub address: Address,
     /// Scheduled probes per second.
     pub per_second: f64,
     /// Probes per second if every service probed separately.

@@ -236,7 +236,9 @@ fn termination(cause: Cause) -> (u8, Option<Phase>) {
         | Cause::TlsAlertReceived => (b'S', Some(Connect)),
         Cause::QueueFull => (b'P', Some(Queue)),
         Cause::QueueWaitExceeded => (b's', Some(Queue)),
-        Cause::ConnectionTimeout | Cause::ConnectSynUnanswered => (b's', Some(Connect)),
+        Cause::ConnectionTimeout | Cause::ListenQueueFull | Cause::ConnectSynUnanswered => {
+            (b's', Some(Connect))
+        }
         Cause::ConnectionLimitReached => (b'R', Some(Connect)),
         Cause::HttpStreamRefused
         | Cause::HttpStreamReset

@@ -13,7 +13,7 @@ use std::net::{TcpStream, ToSocketAddrs as _, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
-use model::{Moment, ServerTarget, Syslog, SyslogTarget};
+use model::{HostPort, Moment, Syslog, SyslogTarget};
 use observe::TimestampCache;
 use observe::truncate::{TRUNCATED, cut};
 
@@ -362,21 +362,16 @@ fn connect(to: &SyslogTarget) -> io::Result<Socket> {
         }
         SyslogTarget::Unix(path) => {
             let socket = UnixDatagram::unbound()?;
-            socket.connect(path)?;
+            socket.connect(path.as_path())?;
             socket.set_write_timeout(Some(WRITE_MAX))?;
             Socket::Unix(socket)
         }
     })
 }
 
-fn resolve(target: &ServerTarget) -> io::Result<std::net::SocketAddr> {
-    match target {
-        ServerTarget::Address(address) => Ok(*address),
-        ServerTarget::Name { host, port } => (host.as_str(), *port)
-            .to_socket_addrs()?
-            .next()
-            .ok_or_else(|| io::Error::other("the name has no address")),
-    }
+fn resolve(target: &HostPort) -> io::Result<std::net::SocketAddr> {
+    let mut addresses = (target.host.as_str(), target.port).to_socket_addrs()?;
+    addresses.next().ok_or_else(|| io::Error::other("the name has no address"))
 }
 
 /// Returns the machine's name, or `-` if it is unknown or unfit for a message.

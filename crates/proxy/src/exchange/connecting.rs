@@ -72,7 +72,10 @@ impl Connecting<'_> {
 fn not_connected(none: &NoConnection, service: &Service) -> Failure {
     let unreachable = matches!(
         none.cause,
-        Cause::ConnectionRefused | Cause::ConnectSynUnanswered | Cause::DestinationIpUnroutable
+        Cause::ConnectionRefused
+            | Cause::ListenQueueFull
+            | Cause::ConnectSynUnanswered
+            | Cause::DestinationIpUnroutable
     );
     let introduced = service.send_proxy.is_some() && !unreachable;
     let judged = none.judged;

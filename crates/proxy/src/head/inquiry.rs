@@ -4,9 +4,9 @@
 //! fields about the request are written here alone.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
-use model::ForwardRules;
+use model::{Address, ForwardRules};
 use wire::http1::{Known, RequestHead, encode};
 
 use super::Bytes;
@@ -18,7 +18,7 @@ pub(crate) struct Inquiry<'a> {
     /// The client's address, which is not that of a trusted proxy.
     pub(crate) client: IpAddr,
     /// Replaces a host that the client did not name.
-    pub(crate) server: SocketAddr,
+    pub(crate) server: Address,
     /// As in the access log.
     pub(crate) request_id: &'a [u8],
     /// The field line by which this instance recognises its own requests.

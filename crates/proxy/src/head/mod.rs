@@ -7,11 +7,10 @@ mod origin;
 mod own;
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 
 use decide::compression::Effect;
 use model::path::behind_prefix;
-use model::{FieldChanges, ForwardFields, HttpVersion, PathMatch, Rewrite};
+use model::{Address, FieldChanges, ForwardFields, HttpVersion, PathMatch, Rewrite};
 use wire::http1::{
     Known, RequestBody, RequestHead, ResponseBody, ResponseHead, Version, encode, is_same_field,
 };
@@ -61,7 +60,7 @@ pub(crate) struct RequestChanges<'a> {
     pub(crate) rewrite: &'a Rewrite,
     pub(crate) fields: &'a FieldChanges,
     /// Replaces a host that the client did not name.
-    pub(crate) server: SocketAddr,
+    pub(crate) server: Address,
     /// The HTTP version spoken to the server.
     pub(crate) http: HttpVersion,
     /// The field line by which this instance recognises its own requests.
@@ -89,7 +88,7 @@ pub(crate) fn write_request(
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
     match changes.rewrite.host.as_deref().unwrap_or(head.authority()) {
         // HTTP/1.0 may omit Host; HTTP/1.1, which is sent to the server, must not.
-        "" => _ = write!(Bytes(out), "{}", changes.server),
+        "" => out.extend_from_slice(changes.server.authority().as_bytes()),
         host => out.extend_from_slice(host.as_bytes()),
     }
     out.extend_from_slice(b"\r\n");

@@ -48,7 +48,8 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
     };
     let listener = Listener {
         name: "front".into(),
-        address: front,
+        address: front.into(),
+        socket: model::SocketAccess::default(),
         protocol,
         backlog: None,
         connections_max: 100,
@@ -95,7 +96,7 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
     let mut service = model::Service::clone(&published.snapshot.services[0]);
     service.timeouts.response = MINUTE;
     service.servers = vec![ServerSpec {
-        target: ServerTarget::Address(server),
+        target: ServerTarget::Address(server.into()),
         zone: None,
         weight: 1,
         backup: false,

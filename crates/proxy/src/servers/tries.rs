@@ -1,18 +1,17 @@
 //! What a request or TCP connection remembers from one attempt to the next.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use decide::retry::{self, BudgetTerms, Evidence, Failed, Verdict, WhyNot};
 use decide::{Endpoint, LiveService, Slot};
-use model::{Cause, Moment, Service};
+use model::{Address, Cause, Moment, Service};
 
 use crate::worker::Worker;
 
 /// The attempts made and those left.
 pub(crate) struct Tries {
     /// Servers on which it has failed.
-    pub(crate) failed: Vec<SocketAddr>,
+    pub(crate) failed: Vec<Address>,
     /// Attempts that may still be made.
     left: u32,
     /// Replays that did not count as attempts.

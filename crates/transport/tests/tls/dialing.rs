@@ -54,7 +54,7 @@ async fn the_preface_goes_first_and_in_clear_text() {
         stream
     };
     let options = options(pki().client(), LONG);
-    let (dialled, _served) = tokio::join!(dial_with(address, &options, b"PROXY ..."), serve);
+    let (dialled, _served) = tokio::join!(dial_with(address.into(), &options, b"PROXY ..."), serve);
     let mut text = [0; 5];
     (&dialled.unwrap()).read_exact(&mut text).await.unwrap();
     assert_eq!(&text, b"hello");

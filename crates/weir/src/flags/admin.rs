@@ -1,11 +1,10 @@
 //! Flags of the verbs that query or control a running balancer through its admin API.
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use model::AdminAddress;
+use model::Address;
 
 /// Where the admin API is, and what opens it.
 #[derive(Clone, Debug, Args)]
@@ -17,7 +16,7 @@ pub(crate) struct AdminArgs {
         default_value = "127.0.0.1:9900",
         value_parser = address
     )]
-    pub(crate) address: AdminAddress,
+    pub(crate) address: Address,
 
     /// File with the admin API's token: `token_file` of its [admin]
     #[arg(long, value_name = "FILE")]
@@ -105,15 +104,12 @@ pub(crate) struct ReceiptArgs {
 }
 
 /// As in the configuration, or as the log shows it: `http://127.0.0.1:9900/`.
-fn address(text: &str) -> Result<AdminAddress, String> {
-    if let Some(path) = text.strip_prefix("unix:") {
-        if !Path::new(path).is_absolute() {
-            return Err("a Unix socket is written unix:/run/weir/admin.sock".to_owned());
-        }
-        return Ok(AdminAddress::Unix(PathBuf::from(path)));
-    }
-    let bare = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
-    bare.parse::<SocketAddr>().map(AdminAddress::Tcp).map_err(|_| {
+fn address(text: &str) -> Result<Address, String> {
+    let bare = match text.strip_prefix("http://") {
+        Some(url) => url.trim_end_matches('/'),
+        None => text,
+    };
+    bare.parse().map_err(|_| {
         "an IP address and a port, such as 127.0.0.1:9900, or unix:/run/weir/admin.sock".to_owned()
     })
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use diagnose::kinds::grouped;
 use health::report::{Endpoint, Report, Row};
+use model::Address;
 
 use super::columns::Columns;
 use super::few;
@@ -46,8 +47,8 @@ pub(super) fn text(plan: &Report) -> String {
 fn probes(row: &Row) -> Vec<[String; 2]> {
     let own_host = format!("Host {}", row.endpoint);
     let own_tls = match &row.endpoint {
-        Endpoint::Address(address) => format!("TLS as {}", address.ip()),
-        Endpoint::Name(..) => String::new(),
+        Endpoint::Address(Address::Ip(address)) => format!("TLS as {}", address.ip()),
+        Endpoint::Address(Address::Unix(_)) | Endpoint::Name(..) => String::new(),
     };
     row.probes
         .iter()

@@ -4,7 +4,7 @@ use model::ProtocolWord;
 
 use super::error_page::ERROR_PAGES;
 use super::tls::{HTTP2, LISTENER_TLS};
-use super::{ADDRESS, NAME, TIMEOUT, U32_MAX, form};
+use super::{ADDRESS_OR_SOCKET, NAME, TIMEOUT, U32_MAX, form, patterned};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
@@ -19,9 +19,15 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
         key("name", NAME, Absent::Then("its address"), "The name in logs, metrics and routes."),
         key(
             "address",
-            ADDRESS,
+            ADDRESS_OR_SOCKET,
             Absent::Required,
-            "IP address and port, as `\"0.0.0.0:8080\"` or `\"[::]:8080\"`. Port 0 takes a free one.",
+            "IP address and port, as `\"0.0.0.0:8080\"` or `\"[::]:8080\"`, or `\"unix:PATH\"` for a Unix socket. Port 0 takes a free one. The address of clients of a Unix socket is 127.0.0.1: they are processes of this machine. If they are proxies, `trusted = [\"127.0.0.1\"]` lets them name theirs.",
+        ),
+        key(
+            "socket",
+            Kind::Table(&SOCKET),
+            Absent::Then("as if empty"),
+            "Who may connect to a Unix socket.",
         ),
         key(
             "protocol",
@@ -124,6 +130,27 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
             ERROR_PAGES,
             Absent::Then("none"),
             "Pages in place of the responses that Weir generates for errors, including those without a route.",
+        ),
+    ],
+};
+
+static SOCKET: TableSpec = TableSpec {
+    heading: "socket of [[listener]]",
+    path: "listener.socket",
+    doc: "Who may connect to a listener on a Unix socket: those that may write to its file. The file belongs to Weir's user. It has these permissions before it has its name, and takes the place of a file that an earlier process has left. A stop removes it, if Weir's user may.",
+    example: "[[listener]]\naddress = \"unix:/run/weir/http.sock\"\nsocket = { mode = \"660\", group = \"www-data\" }\n",
+    keys: &[
+        key(
+            "mode",
+            Kind::Text(patterned("permissions", "^0?[0-7]{3}$")),
+            Absent::Text(defaults::SOCKET_MODE),
+            "Its permissions, in octal as for chmod: `\"666\"` for every user of this machine.",
+        ),
+        key(
+            "group",
+            Kind::Text(form("group")),
+            Absent::Then("that of Weir's user"),
+            "Its group. Weir must start as root, or its user must be a member.",
         ),
     ],
 };

@@ -53,6 +53,9 @@ const fn patterned(name: &'static str, pattern: &'static str) -> Form {
 const NAME: Kind = Kind::Text(patterned("name", NAME_PATTERN));
 const NAME_PATTERN: &str = "^[A-Za-z0-9_.:*/-]{1,128}$";
 const ADDRESS: Kind = Kind::Text(patterned("address", ":[0-9]{1,5}$"));
+
+/// An address, or `unix:` and an absolute path.
+const ADDRESS_OR_SOCKET: Kind = Kind::Text(patterned("address", "^unix:/|:[0-9]{1,5}$"));
 const PATH: Form = patterned("path", "^/");
 const FIELD_NAME: Form = patterned("field name", "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$");
 const FILE: Kind = Kind::Text(form("file path"));

@@ -8,8 +8,8 @@ use super::error_page::{ERROR_PAGES, STATUSES};
 use super::maintenance::MAINTENANCE;
 use super::tls::SERVICE_TLS;
 use super::{
-    ADDRESS, DAY, FIELD_NAME, HOST, MILLI, NAME, PATH, SECRET, TEXT, TIMEOUT, U32_MAX, duration,
-    form,
+    ADDRESS_OR_SOCKET, DAY, FIELD_NAME, HOST, MILLI, NAME, PATH, SECRET, TEXT, TIMEOUT, U32_MAX,
+    duration, form,
 };
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
@@ -432,9 +432,9 @@ static SERVER: TableSpec = TableSpec {
     keys: &[
         key(
             "address",
-            ADDRESS,
+            ADDRESS_OR_SOCKET,
             Absent::Required,
-            "`\"10.0.1.5:8080\"`, `\"[::1]:8080\"`, or `\"host:port\"`: a name is resolved again when its TTL ends, and every resulting address is a server.",
+            "`\"10.0.1.5:8080\"`, `\"[::1]:8080\"`, `\"unix:/run/app.sock\"` for a Unix socket on this machine, or `\"host:port\"`: a name is resolved again when its TTL ends, and every resulting address is a server.",
         ),
         key("zone", NAME, Absent::Then("unknown"), "The server's zone."),
         key(

@@ -1,6 +1,8 @@
 //! Tests of a collector's messages, and of what is lost.
 
-use model::Facility;
+use std::net::SocketAddr;
+
+use model::{Facility, UnixPath};
 
 use super::*;
 
@@ -31,7 +33,7 @@ fn messages(mut frames: &[u8]) -> Vec<String> {
 #[test]
 fn a_line_is_a_message_of_rfc_5424_behind_its_length() {
     let mut collector =
-        collector(SyslogTarget::Tcp("127.0.0.1:1".parse().map(ServerTarget::Address).unwrap()));
+        collector(SyslogTarget::Tcp("127.0.0.1:1".parse::<SocketAddr>().unwrap().into()));
     collector.add(batch("one\n{\"path\":\"/é\"}\n"));
     assert!(collector.waiting_bytes > 0);
     assert!(collector.frame());
@@ -48,7 +50,7 @@ fn a_line_is_a_message_of_rfc_5424_behind_its_length() {
 
 #[test]
 fn a_datagram_is_bounded_and_cut_between_characters() {
-    let mut collector = collector(SyslogTarget::Unix("/nowhere".into()));
+    let mut collector = collector(SyslogTarget::Unix(UnixPath::new("/nowhere").unwrap()));
     let long = "é".repeat(DATAGRAM_MAX_BYTES);
     collector.add(batch(&format!("{long}\nx{long}\nshort\n")));
     assert!(collector.frame());
@@ -72,7 +74,7 @@ fn a_message_that_was_cut_off_is_sent_again_from_its_beginning() {
 
 #[test]
 fn what_waits_is_bounded_and_what_is_lost_is_counted_once() {
-    let mut collector = collector(SyslogTarget::Unix("/nonexistent/log".into()));
+    let mut collector = collector(SyslogTarget::Unix(UnixPath::new("/nonexistent/log").unwrap()));
     // Eight of these fit.
     let count = 64 * 1024 - 4;
     let lines = "0123456789abcde\n".repeat(count);

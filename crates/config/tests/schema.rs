@@ -3,6 +3,7 @@
 
 mod files;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -115,65 +116,64 @@ fn an_unknown_key_fits_no_schema() {
     assert!(found.iter().any(|f| f.ends_with("check.intervall: unknown")), "{found:?}");
 }
 
+/// Collects the keys in `value`, each with the path of its table.
+fn written(value: &Value, schema: &Value, root: &Value, path: &str, keys: &mut HashSet<String>) {
+    // A table that several keys share counts as one.
+    let of = schema.get("$ref").and_then(Value::as_str);
+    let path = &of.map_or(path.to_owned(), |of| of.replace("#/$defs/", "."));
+    let schema = resolved(schema, root);
+    for option in schema.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
+        written(value, option, root, path, keys);
+    }
+    for item in value.as_array().into_iter().flatten() {
+        written(item, &schema["items"], root, path, keys);
+    }
+    for (key, value) in value.as_object().into_iter().flatten() {
+        match schema["properties"].get(key) {
+            Some(property) => {
+                let path = format!("{path}.{key}");
+                keys.insert(path.clone());
+                written(value, property, root, &path, keys);
+            }
+            None if schema["additionalProperties"].is_object() => {
+                let path = format!("{path}.NAME");
+                written(value, &schema["additionalProperties"], root, &path, keys);
+            }
+            None => {}
+        }
+    }
+}
+
+/// Returns every key of the schema in the same form; old names have separate cases.
+fn keys_of(schema: &Value) -> Vec<String> {
+    let tables = schema["$defs"].as_object().unwrap().iter();
+    let tables = tables.map(|(path, table)| (format!(".{path}"), table));
+    let tables = std::iter::once((String::new(), schema)).chain(tables);
+    let keys = tables.flat_map(|(path, table)| {
+        let properties = table["properties"].as_object().unwrap().iter();
+        let current = properties.filter(|(_, property)| property["deprecated"] != true);
+        current.map(|(key, _)| format!("{path}.{key}")).collect::<Vec<_>>()
+    });
+    keys.collect()
+}
+
 /// `full.toml` is read without complaint and contains every key of the schema, so the reader knows
 /// each of them; the reader itself asserts that it requests no others.
 #[test]
 fn the_reader_knows_every_key_of_the_schema() {
-    fn written(value: &Value, schema: &Value, root: &Value, path: &str, keys: &mut Vec<String>) {
-        // A table that several keys share counts as one.
-        let of = schema.get("$ref").and_then(Value::as_str);
-        let path = &of.map_or(path.to_owned(), |of| of.replace("#/$defs/", "."));
-        let schema = resolved(schema, root);
-        for option in schema.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
-            written(value, option, root, path, keys);
-        }
-        for item in value.as_array().into_iter().flatten() {
-            written(item, &schema["items"], root, path, keys);
-        }
-        for (key, value) in value.as_object().into_iter().flatten() {
-            match schema["properties"].get(key) {
-                Some(property) => {
-                    let path = format!("{path}.{key}");
-                    keys.push(path.clone());
-                    written(value, property, root, &path, keys);
-                }
-                None if schema["additionalProperties"].is_object() => {
-                    let path = format!("{path}.NAME");
-                    written(value, &schema["additionalProperties"], root, &path, keys);
-                }
-                None => {}
-            }
-        }
-    }
     let schema = config::schema();
     let text = read("tests/cases/full.toml");
     assert!(config::check(&text, "full", files::made()).is_ok());
-    let mut keys = Vec::new();
+    let mut keys = HashSet::new();
     written(&as_json(&text), &schema, &schema, "", &mut keys);
-    let tables = std::iter::once((String::new(), &schema)).chain(
-        schema["$defs"]
-            .as_object()
-            .unwrap()
-            .iter()
-            .map(|(path, table)| (format!(".{path}"), table)),
-    );
-    let mut count = 0;
-    for (path, table) in tables {
-        for (key, property) in table["properties"].as_object().unwrap() {
-            // Old names have separate cases.
-            if property["deprecated"] == true {
-                continue;
-            }
-            let key = format!("{path}.{key}");
-            assert!(keys.contains(&key), "{key} is not in full.toml");
-            count += 1;
-        }
-    }
-    assert!(count > 90, "{count}");
+    let all = keys_of(&schema);
+    let missing: Vec<_> = all.iter().filter(|key| !keys.contains(*key)).collect();
+    assert!(missing.is_empty(), "not in full.toml: {missing:?}");
+    assert!(all.len() > 90, "{}", all.len());
 }
 
 #[test]
-fn every_key_has_a_description_and_every_table_an_example_that_is_valid() {
+fn every_key_has_a_description_and_an_example_that_is_valid() {
     let schema = config::schema();
     for (path, table) in schema["$defs"].as_object().unwrap() {
         for (key, property) in table["properties"].as_object().unwrap() {
@@ -181,20 +181,16 @@ fn every_key_has_a_description_and_every_table_an_example_that_is_valid() {
         }
     }
     let reference = config::reference();
-    let examples: Vec<_> = reference
-        .split("```toml\n")
-        .skip(1)
-        .map(|rest| rest.split("```").next().unwrap())
-        .collect();
-    assert!(examples.len() > 15);
-    for example in examples {
+    let examples = reference.split("```toml\n").skip(1);
+    let mut keys = HashSet::new();
+    for example in examples.map(|rest| rest.split("```").next().unwrap()) {
         // What an example leaves out is added around it.
         let mut text = example.to_owned();
         if !text.contains("[[listener]]") {
             text.push_str("[[listener]]\naddress = \"0.0.0.0:8080\"\n");
         }
         for service in ["listings", "listings-next", "accounts", "database"] {
-            let used = text.contains(&format!("service = \"{service}\""));
+            let used = text.contains(&format!("\"{service}\""));
             if used && !text.contains(&format!("[service.{service}]")) {
                 text.extend([
                     "[service.",
@@ -206,7 +202,11 @@ fn every_key_has_a_description_and_every_table_an_example_that_is_valid() {
         if let Err(report) = config::check(&text, "example", files::made()) {
             panic!("{example}\n{}", report.render(false));
         }
+        written(&as_json(&text), &schema, &schema, "", &mut keys);
     }
+    let all = keys_of(&schema);
+    let missing: Vec<_> = all.iter().filter(|key| !keys.contains(*key)).collect();
+    assert!(missing.is_empty(), "no example has: {missing:#?}");
 }
 
 /// Checks the documentation: its hand-written start, then the reference. `UPDATE_EXPECT=1` rewrites

@@ -73,7 +73,7 @@ static EXTERNAL_ACCOUNT: TableSpec = TableSpec {
     heading: "external_account in [acme]",
     path: "acme.external_account",
     doc: "An account outside of ACME (RFC 8555 section 7.3.4). It is used once, when Weir creates its ACME account.",
-    example: "[acme]\ndirectory = \"https://acme.zerossl.com/v2/DV90\"\nterms_agreed = true\nexternal_account = { key_id = \"kid-1\", hmac_key_file = \"eab.key\" }\n\n[[listener]]\naddress = \"0.0.0.0:80\"\n\n[[listener]]\naddress = \"0.0.0.0:443\"\ntls = { certificates = [{ acme = [\"example.com\"] }] }\n",
+    example: "# A private authority that issues short-lived certificates.\n[acme]\ndirectory = \"https://ca.internal/acme/directory\"\nca = \"internal.pem\"\nterms_agreed = true\nchallenge = \"tls-alpn-01\"\nprofile = \"shortlived\"\nexternal_account = { key_id = \"kid-1\", hmac_key_file = \"eab.key\" }\nstate_directory = \"/var/lib/weir/acme\"\n\n[[listener]]\naddress = \"0.0.0.0:443\"\ntls = { certificates = [{ acme = [\"example.com\"] }] }\n",
     keys: &[
         key("key_id", TEXT, Absent::Required, "The key's identifier, as the authority gave it."),
         key(

@@ -10,7 +10,7 @@ pub(crate) static AUTHENTICATION: TableSpec = TableSpec {
     heading: "[authentication.NAME]",
     path: "authentication.NAME",
     doc: "A way for requests to prove who sends them. Routes require it by its name, with `authenticate`. Exactly one of `basic`, `jwt` and `forward` is required. A request without proof is answered with 401 (`unauthenticated`), or with the response of the server that `forward` asks. Fields that tell servers who sent a request (`user_header`, `claim_headers`, `identity_headers`) are removed from every request, trailers included, on every route, before anything looks at it.",
-    example: "[authentication.staff]\nrealm = \"Staff\"\nbasic = { users_file = \"staff.htpasswd\", user_header = \"X-User\" }\n\n[authentication.api]\njwt = { keys_file = \"jwks.json\", issuer = \"https://login.example.com\", audience = \"api\", claim_headers = { X-User = \"sub\" } }\n\n[[route]]\npath = \"/admin\"\nauthenticate = \"staff\"\nservice = \"listings\"\n",
+    example: "[authentication.staff]\nrealm = \"Staff\"\nforward_credentials = false\nbasic = { users_file = \"staff.htpasswd\", user_header = \"X-User\" }\n\n[authentication.api]\njwt = { keys_file = \"jwks.json\", issuer = \"https://login.example.com\", audience = \"api\", claim_headers = { X-User = \"sub\" } }\n\n[[route]]\npath = \"/admin\"\nauthenticate = \"staff\"\nservice = \"listings\"\n",
     keys: &[
         key(
             "realm",
@@ -70,7 +70,7 @@ static FORWARD: TableSpec = TableSpec {
     heading: "forward of [authentication.NAME]",
     path: "authentication.NAME.forward",
     doc: "A server that decides about each request (oauth2-proxy, Authelia, Authentik, a service of your own). It receives a GET without the body, with the method, target, host, scheme and client of the request in `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For` (the client's address alone). Clients cannot set these. A 2xx lets the request pass, so `path` must not lead to a page that answers everyone with 200. A redirect to a login page, a 401, 403 or 429 and most other 4xx (of at most 64 kB) become the client's answer. Everything else, 404 and 405 included, denies the request with 503 (`authentication_unavailable`) or 504 (`authentication_timeout`).",
-    example: "[authentication.sso]\nforward = { service = \"oauth2-proxy\", path = \"/oauth2/auth\", user_header = \"X-Auth-Request-User\" }\n\n[[route]]\nauthenticate = \"sso\"\nservice = \"listings\"\n\n[[route]]\npath = \"/oauth2\"\nservice = \"oauth2-proxy\"\n\n[service.oauth2-proxy]\nserver = [{ address = \"10.0.3.1:4180\" }]\n",
+    example: "[authentication.sso.forward]\nservice = \"oauth2-proxy\"\nhost = \"auth.example.com\"\npath = \"/oauth2/auth\"\ntimeout = \"3s\"\nrequest_headers = [\"Cookie\", \"Authorization\"]\nuser_header = \"X-Auth-Request-User\"\nidentity_headers = [\"X-Auth-Request-Email\"]\nresponse_headers = [\"Set-Cookie\"]\n\n[[route]]\nauthenticate = \"sso\"\nservice = \"listings\"\n\n[[route]]\npath = \"/oauth2\"\nservice = \"oauth2-proxy\"\n\n[service.oauth2-proxy]\nserver = [{ address = \"10.0.3.1:4180\" }]\n",
     keys: &[
         key(
             "service",
@@ -127,7 +127,7 @@ static JWT: TableSpec = TableSpec {
     heading: "jwt of [authentication.NAME]",
     path: "authentication.NAME.jwt",
     doc: "What a token must be. An algorithm is bound to the key: an RSA or EC key never verifies a symmetric signature.",
-    example: "[authentication.api]\njwt = { keys_file = \"jwks.json\", issuer = \"https://login.example.com\", audience = [\"api\"], claims = { groups = \"staff\" } }\n\n[[route]]\nauthenticate = \"api\"\nservice = \"listings\"\n",
+    example: "[authentication.api]\njwt = { keys_file = \"jwks.json\", issuer = \"https://login.example.com\", audience = [\"api\"], claims = { groups = \"staff\" } }\n\n[authentication.partners.jwt]\nkeys_url = \"https://login.example.com/.well-known/jwks.json\"\nkeys_ca = \"internal.pem\"\nsymmetric_keys = false\nalgorithms = [\"ES256\", \"EdDSA\"]\ntypes = \"at+jwt\"\nleeway = \"10s\"\nexpiry_required = true\nissuer = \"https://login.example.com\"\naudience = [\"partners\"]\n\n[[route]]\npath = \"/partners\"\nauthenticate = \"partners\"\nservice = \"accounts\"\n\n[[route]]\nauthenticate = \"api\"\nservice = \"listings\"\n",
     keys: &[
         key(
             "keys_file",

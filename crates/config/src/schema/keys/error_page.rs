@@ -18,7 +18,7 @@ static ERROR_PAGE: TableSpec = TableSpec {
     heading: "error_page of [[listener]], [[route]] and [service.NAME]",
     path: "error_page",
     doc: "Content in place of the responses that Weir generates for errors. It never replaces a server's response, nor the answer to a gRPC call. Those of the route are tried first, then those of the service, then those of the listener; in each list, the first entry that is for the error. If later entries of that list are for the error too, with other media types, the client's `Accept` decides, and the response has `Vary: Accept`. `status`, `cause` or both are required, and one of `file` and `body`. See docs/routing.md.",
-    example: "[[listener]]\naddress = \"0.0.0.0:8080\"\nerror_page = [{ status = \"4xx\", body = \"Not here.\\n\" }, { status = [502, 503], cause = [\"destination_unavailable\"], body = \"{}\\n\", content_type = \"application/json\" }]\n",
+    example: "[[listener]]\naddress = \"0.0.0.0:8080\"\nerror_page = [{ status = \"4xx\", body = \"Not here.\\n\" }, { status = [502, 503], cause = [\"destination_unavailable\"], body = \"{}\\n\", content_type = \"application/json\" }]\n\n[[route]]\npath = \"/api\"\nerror_page = [{ status = 429, body = \"Later.\\n\" }]\nservice = \"listings\"\n\n[service.listings]\nerror_page = [{ status = \"5xx\", file = \"icon.svg\", headers = { Cache-Control = \"no-store\" } }]\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(
             "status",

@@ -14,7 +14,7 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
     heading: "[[listener]]",
     path: "listener",
     doc: "An address on which Weir accepts clients.",
-    example: "[[listener]]\nname = \"public\"\naddress = \"0.0.0.0:8080\"\ntrusted = [\"10.0.0.0/8\"]\ntimeouts = { head = \"5s\" }\n\n[[listener]]\nname = \"database\"\naddress = \"127.0.0.1:5432\"\nprotocol = \"tcp\"\nservice = \"database\"\n",
+    example: "[[listener]]\nname = \"public\"\naddress = \"0.0.0.0:8080\"\nbacklog = 4096\nconnections_max = 10_000\nhead_max = \"16KiB\"\nbody_max = \"10MB\"\ntrusted = [\"10.0.0.0/8\"]\nforward_fields = [\"x-forwarded\", \"x-request-id\"]\nproxy_status = false\ntimeouts = { head = \"5s\" }\nupgrade_protocols = [\"websocket\"]\n\n[[listener]]\nname = \"database\"\naddress = \"127.0.0.1:5432\"\nprotocol = \"tcp\"\nservice = \"database\"\n\n# Behind a balancer that sends PROXY headers. TLS is passed through, by server name.\n[[listener]]\nname = \"passthrough\"\naddress = \"0.0.0.0:8443\"\nprotocol = \"tcp\"\nproxy_protocol = [\"10.0.0.0/8\"]\nserver_names = { \"www.example.com\" = \"listings\", \"*.example.com\" = \"accounts\" }\n",
     keys: &[
         key("name", NAME, Absent::Then("its address"), "The name in logs, metrics and routes."),
         key(

@@ -10,7 +10,7 @@ pub(super) static LOG: TableSpec = TableSpec {
     heading: "[log]",
     path: "log",
     doc: "The access log: one line per request. `docs/access-log.md` describes the lines.",
-    example: "[log]\naccess = \"/var/log/weir/access.log\"\nfields = [\"time\", \"client\", \"method\", \"host\", \"path\", \"route\", \"status\", \"cause\", \"total_ms\", \"request_header.referer\"]\nredact_query = [\"token\", \"email\"]\nsample = { ok = 0.01, rate_limited = 0.1 }\ndecisions = 0.001\nexplain_token_file = \"/etc/weir/explain.token\"\n",
+    example: "[log]\naccess = \"/var/log/weir/access.log\"\nformat = \"json\"\nfields = [\"time\", \"client\", \"method\", \"host\", \"path\", \"route\", \"status\", \"cause\", \"total_ms\", \"request_header.referer\"]\nredact_query = [\"token\", \"email\"]\nsample = { ok = 0.01, rate_limited = 0.1 }\ntcp_info = 0.01\ndecisions = 0.001\nexplain_token_file = \"/etc/weir/explain.token\"\n",
     keys: &[
         key(
             "access",
@@ -71,7 +71,7 @@ static SYSLOG: TableSpec = TableSpec {
     heading: "access",
     path: "log.access",
     doc: "Sends each line of the access log to a syslog collector, as a message of RFC 5424. A collector that is slow or gone never delays requests: lines wait in a bounded queue, and those that do not fit are counted in `weir_access_log_lines_dropped_total`.",
-    example: "[log]\naccess = { syslog = \"udp://10.0.0.1:514\", facility = \"local0\" }\n",
+    example: "[log]\naccess = { syslog = \"udp://10.0.0.1:514\", facility = \"local0\", app_name = \"weir-public\" }\n",
     keys: &[
         key(
             "syslog",

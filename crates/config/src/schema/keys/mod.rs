@@ -71,7 +71,7 @@ pub(crate) static TOP: TableSpec = TableSpec {
     heading: "the top level",
     path: "",
     doc: "Settings for the whole balancer. These keys are before the first `[table]`.",
-    example: "zone = \"eu-west-1a\"\nworkers = 2\ndrain_max = \"30s\"\n",
+    example: "zone = \"eu-west-1a\"\nworkers = 2\nconnections_max = 20_000\nrequest_buffers_max = \"64MB\"\ncompression_memory_max = \"64MB\"\nmirror_memory_max = \"64MB\"\ndrain_delay = \"10s\"\ndrain_max = \"30s\"\nstate_directory = \"/var/lib/weir\"\nresolver = \"10.0.0.53\"\nuser = \"weir\"\ngroup = \"weir\"\ninclude = [\"conf.d/*.toml\"]\n",
     keys: &[
         key(
             "include",
@@ -247,7 +247,7 @@ static METRICS: TableSpec = TableSpec {
     heading: "[metrics]",
     path: "metrics",
     doc: "Where metrics are fetched from other machines, and where they are pushed; `docs/metrics.md` lists them. A Prometheus on this machine can fetch them from the admin API and needs no settings here.",
-    example: "[metrics]\naddress = \"0.0.0.0:9100\"\nstatsd = \"127.0.0.1:8125\"\ngraphite = \"graphite.internal:2003\"\ninterval = \"10s\"\nprefix = \"europe.weir-1\"\n",
+    example: "[metrics]\naddress = \"0.0.0.0:9100\"\ntoken_file = \"/etc/weir/metrics.token\"\ntls = { certificates = [{ chain = \"a.pem\", key = \"a.key\" }] }\nstatsd = \"127.0.0.1:8125\"\ngraphite = \"graphite.internal:2003\"\ninterval = \"10s\"\nprefix = \"europe.weir-1\"\n",
     keys: &[
         key(
             "address",
@@ -306,7 +306,7 @@ static DOCTOR: TableSpec = TableSpec {
     heading: "[doctor]",
     path: "doctor",
     doc: "While it runs, the balancer examines its host as `weir doctor` does, together with its own counters. Findings go to its log, to `/api/v1/findings` and to `weir status`. Each run takes a few milliseconds of CPU time on a separate thread. See `docs/doctor.md`.",
-    example: "[doctor]\ninterval = \"30s\"\n",
+    example: "[doctor]\nenabled = true\ninterval = \"30s\"\n",
     keys: &[
         key("enabled", Kind::Boolean, Absent::Boolean(usual::DOCTOR), "Whether the doctor runs."),
         key(

@@ -21,7 +21,7 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
     heading: "[[route]]",
     path: "route",
     doc: "A rule: which requests it matches, and the action for them. All conditions must hold. Of the rules that match, the most specific one wins, as in the Kubernetes Gateway API, independent of the order in the file: exact host before longer wildcard before any; exact path before longer prefix; with a method; more exact header conditions; more exact query conditions; more of all other conditions; listeners named before all listeners. Two rules with the same conditions are a mistake.\n\nExactly one of `service`, `split`, `redirect`, `deny` and `respond` is the action.",
-    example: "[[route]]\nhost = \"api.example.com\"\npath = \"/listings\"\nservice = \"listings\"\n\n[[route]]\nhost = \"example.com\"\nredirect = { host = \"www.example.com\" }\n",
+    example: "[[route]]\nname = \"listings\"\nlistener = \"public\"\nhost = \"api.example.com\"\npath = \"/listings\"\nmethod = \"GET\"\nservice = \"listings\"\n\n[[route]]\npath_regex = \"^/u/[0-9]+$\"\nclient_certificate = { subject = \"CN=billing,O=Example\" }\nservice = \"accounts\"\n\n# From these networks only; everybody else gets 404.\n[[route]]\npath = \"/admin\"\nclient = [\"10.0.0.0/8\", \"2001:db8::/32\"]\nclient_file = \"office.txt\"\nclient_not = [\"10.6.6.0/24\"]\nclient_not_file = \"none.txt\"\nservice = \"accounts\"\n\n[[route]]\npath = \"/admin\"\ndeny = 404\n\n[[route]]\npath = \"/old-shop\"\nmaintenance = true\nservice = \"listings\"\n\n[[route]]\nhost = \"example.com\"\nredirect = { host = \"www.example.com\" }\n\n[[listener]]\nname = \"public\"\naddress = \"0.0.0.0:8080\"\n",
     keys: &[
         key("name", NAME, Absent::Then("derived from its conditions"), "In logs and metrics."),
         key(
@@ -195,7 +195,7 @@ static TEST: TableSpec = TableSpec {
     heading: "tests in [[route]]",
     path: "route.test",
     doc: "A test in `header`, `query`, `cookie` or `client_certificate` of a route, in place of an exact value. Exactly one of `exact`, `regex` and `present` is required. If a field, parameter or cookie is repeated, the test passes if one of the values does; a plain text in place of the test is compared with the first field or parameter only.",
-    example: "[[route]]\nservice = \"listings\"\nheader = { User-Agent = { regex = \"^curl/\", not = true }, X-Debug = { present = false } }\ncookie = { beta = \"1\" }\nquery = { page = { regex = \"^[0-9]+$\" } }\n",
+    example: "[[route]]\nservice = \"listings\"\nheader = { User-Agent = { regex = \"^curl/\", not = true }, X-Debug = { present = false } }\ncookie = { beta = { exact = \"1\" }, group = \"a\" }\nquery = { page = { regex = \"^[0-9]+$\" } }\n",
     keys: &[
         key("exact", SECRET, Absent::Then("see above"), "The value must be exactly this."),
         key(
@@ -240,7 +240,7 @@ static RESPOND: TableSpec = TableSpec {
     heading: "respond of [[route]]",
     path: "route.respond",
     doc: "A response that Weir gives itself. The same for all requests: `status`, `headers`, and at most one of `body` and `file`. Or, for health checks, `ready`.",
-    example: "[[route]]\npath_exact = \"/robots.txt\"\nrespond = { body = \"User-agent: *\\nDisallow: /\\n\", headers = { Cache-Control = \"max-age=3600\" } }\n\n[[route]]\npath_exact = \"/healthz\"\nrespond = { ready = [\"listings\"] }\n\n[[route]]\nservice = \"listings\"\n",
+    example: "[[route]]\npath_exact = \"/robots.txt\"\nrespond = { body = \"User-agent: *\\nDisallow: /\\n\", headers = { Cache-Control = \"max-age=3600\" } }\n\n[[route]]\npath_exact = \"/favicon.ico\"\nrespond = { status = 200, file = \"icon.svg\", content_type = \"image/svg+xml\" }\n\n[[route]]\npath_exact = \"/healthz\"\nrespond = { ready = [\"listings\"] }\n\n[[route]]\nservice = \"listings\"\n",
     keys: &[
         key(
             "status",
@@ -293,7 +293,7 @@ static REDIRECT: TableSpec = TableSpec {
     heading: "redirect of [[route]]",
     path: "route.redirect",
     doc: "Parts that are not given stay as in the request; the query always stays. At least one of `scheme`, `host`, `port` and `path` is required.",
-    example: "[[route]]\nhost = \"old.example.com\"\nredirect = { status = 301, host = \"www.example.com\" }\n",
+    example: "[[route]]\nhost = \"old.example.com\"\nredirect = { status = 301, host = \"www.example.com\" }\n\n[[route]]\npath = \"/shop\"\nredirect = { status = 308, scheme = \"https\", host = \"shop.example.com\", port = 8443, path = \"/\" }\n",
     keys: &[
         key(
             "status",
@@ -347,7 +347,7 @@ macro_rules! field_changes {
             doc: concat!(
                 "Changes to the fields of ", $of, ": removed first, then set, then added. Framing and hop-by-hop fields (Content-Length, Transfer-Encoding, Connection, …) and Host cannot be changed here."
             ),
-            example: concat!("[[route]]\nservice = \"listings\"\n", $key, " = { remove = [\"X-Debug\"], set = { X-Team = \"search\" } }\n"),
+            example: concat!("[[route]]\nservice = \"listings\"\n", $key, " = { remove = [\"X-Debug\"], set = { X-Team = \"search\" }, add = { X-Hop = \"weir\" } }\n"),
             keys: &[
                 key("remove", Kind::List(&FIELD_NAMES), Absent::Then("`[]`"), "Fields to remove."),
                 key("set", Kind::Map(FIELD_NAME, &SECRET), Absent::Then("none"), "Fields to set, replacing all fields of that name."),
@@ -393,7 +393,7 @@ static CORS: TableSpec = TableSpec {
     heading: "cors of [[route]]",
     path: "route.cors",
     doc: "Cross-origin resource sharing. Weir answers preflights itself, with 204, and adds the fields to all other responses of the route, also to errors. Every other `Access-Control-*` field of a response is removed.",
-    example: "[[route]]\npath = \"/api\"\nservice = \"listings\"\ncors = { origins = [\"https://app.example.com\", \"https://*.example.org\"], methods = [\"GET\", \"PUT\"], headers = [\"Content-Type\"], max_age = \"10m\" }\n",
+    example: "[[route]]\npath = \"/api\"\nservice = \"listings\"\ncors = { origins = [\"https://app.example.com\", \"https://*.example.org\"], methods = [\"GET\", \"PUT\"], headers = [\"Content-Type\"], expose = [\"X-Total\"], credentials = true, max_age = \"10m\" }\n",
     keys: &[
         key(
             "origins",
@@ -438,7 +438,7 @@ static RATE_LIMIT: TableSpec = TableSpec {
     heading: "rate_limit of [[route]]",
     path: "route.rate_limit",
     doc: "A token bucket per client: `burst` requests may come at once, then `requests` per `per`.",
-    example: "[[route]]\npath = \"/login\"\nservice = \"accounts\"\nrate_limit = { requests = 5, per = \"1m\", by = \"client\" }\n\n[[route]]\npath = \"/search\"\nservice = \"accounts\"\nrate_limit = [{ requests = 10, per = \"1s\" }, { requests = 5000, per = \"1d\", headers = true }]\n",
+    example: "[[route]]\npath = \"/login\"\nservice = \"accounts\"\nrate_limit = { requests = 5, per = \"1m\", by = \"client\" }\n\n# 10 requests a second with bursts of 30; those beyond wait for up to 200 ms. And 5000 a day.\n[[route]]\npath = \"/search\"\nservice = \"accounts\"\nrate_limit = [{ requests = 10, per = \"1s\", burst = 30, wait_max = \"200ms\" }, { name = \"daily\", requests = 5000, per = \"1d\", headers = true }]\n",
     keys: &[
         key(
             "name",

@@ -18,7 +18,7 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
     heading: "[service.NAME]",
     path: "service.NAME",
     doc: "A named group of equivalent servers (a backend, or upstream), and how requests are distributed over them.",
-    example: "[service.listings]\nbalance = \"least-connections\"\nin_flight_max = 4\nqueue = { length_max = 200, wait_max = \"5s\" }\ncheck = { path = \"/status\" }\nserver = [{ address = \"10.0.1.5:8080\" }, { address = \"10.0.2.5:8080\" }]\n",
+    example: "[service.listings]\nbalance = \"least-connections\"\nin_flight_max = 4\nqueue = { length_max = 200, wait_max = \"5s\" }\nwhen_full = 503\nwhen_all_down = \"try-all\"\nslow_start = \"30s\"\nidle_connections_max = 64\ncheck = { path = \"/status\" }\nerror_page = [{ status = 503, body = \"Busy.\\n\" }]\nserver = [{ address = \"10.0.1.5:8080\" }, { address = \"10.0.2.5:8080\" }]\n\n[service.grpc]\nhttp = \"2\"\nserver = [{ address = \"10.0.1.6:8080\" }]\n\n[service.database]\nsend_proxy = \"v2\"\nserver = [{ address = \"10.0.1.9:5432\" }]\n",
     keys: &[
         key(
             "balance",
@@ -179,7 +179,7 @@ static CHECK: TableSpec = TableSpec {
     heading: "check of [service.NAME]",
     path: "service.NAME.check",
     doc: "Active health checks. Services whose probes of an address are identical in everything that is sent and expected share one probe, at the shortest of their intervals; `rise`, `fall` and `timeout` stay separate for each service. Probes reach the servers in the same way as requests: over TLS with the name, authorities and certificate of `tls`, in the version of HTTP that `http` sets, after a PROXY protocol header if `send_proxy` is set; that header names no client (LOCAL in v2, UNKNOWN in v1). `weir check` prints the plan.",
-    example: "[service.listings]\ncheck = { kind = \"http\", path = \"/status\", expect = 200, interval = \"2s\", timeout = \"1s\", rise = 2, fall = 3 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    example: "[service.listings]\ncheck = { kind = \"http\", path = \"/status\", expect = 200, interval = \"2s\", timeout = \"1s\", rise = 2, fall = 3 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n\n# The body of the answer decides; the check uses a port of its own, without TLS.\n[service.accounts]\ntls = { ca = \"internal.pem\" }\nserver = [{ address = \"10.0.1.5:8443\" }]\n\n[service.accounts.check]\nmethod = \"POST\"\npath = \"/health\"\nhost = \"accounts.internal\"\nheader = { X-Probe = \"weir\" }\nexpect_body = \"(?i)ready\"\nexpect_json = { status = \"UP\", \"db.up\" = \"true\" }\nport = 8081\ntls = false\nhttp = \"1.1\"\nreuse = false\n\n[service.grpc]\nhttp = \"2\"\ncheck = { kind = \"grpc\", grpc_service = \"listings.Listings\" }\nserver = [{ address = \"10.0.1.6:8080\" }]\n",
     keys: &[
         key(
             "kind",
@@ -290,7 +290,7 @@ static PASSIVE: TableSpec = TableSpec {
     heading: "passive of [service.NAME]",
     path: "service.NAME.passive",
     doc: "Passive health checks (outlier detection). Failures of real requests eject a server for a growing time, if no request can be the cause or if the server is clearly worse than its peers (docs/balancing.md). It is on unless `passive = false`. The last ready server is never ejected.",
-    example: "[service.listings]\npassive = { failures = 3, eject = \"5s\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    example: "[service.listings]\npassive = { failures = 3, count_5xx = false, eject = \"5s\", eject_max = \"1m\", share_max = 0.25 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(
             "failures",
@@ -350,7 +350,7 @@ static AFFINITY: TableSpec = TableSpec {
     heading: "affinity of [service.NAME]",
     path: "service.NAME.affinity",
     doc: "A cookie that Weir sets and that binds a client to its server as long as that server is ready (sticky sessions).",
-    example: "[service.shop]\naffinity = { cookie = \"shop-server\", max_age = \"1h\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    example: "[service.shop]\naffinity = { cookie = \"shop-server\", max_age = \"1h\", key_file = \"affinity.key\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key("cookie", Kind::Text(form("cookie name")), Absent::Required, "The cookie's name."),
         key(
@@ -372,7 +372,7 @@ static TIMEOUTS: TableSpec = TableSpec {
     heading: "timeouts of [service.NAME]",
     path: "service.NAME.timeouts",
     doc: "Timeouts towards servers. Each has its own cause in the log when it ends a request.",
-    example: "[service.listings]\ntimeouts = { connect = \"500ms\", response = \"10s\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    example: "[service.listings]\ntimeouts = { connect = \"500ms\", response = \"10s\", idle = \"1m\", tunnel = \"1h\", keep_alive = \"4s\", total = \"30s\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key("connect", TIMEOUT, Absent::Duration(defaults::CONNECT), "To establish a connection."),
         key(
@@ -407,7 +407,7 @@ static RETRIES: TableSpec = TableSpec {
     heading: "retries of [service.NAME]",
     path: "service.NAME.retries",
     doc: "Weir retries an idempotent request whose response has not begun, on another server if there is one.",
-    example: "[service.listings]\nretries = { max = 2 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    example: "[service.listings]\nretries = { max = 2, body_kept_max = \"64KiB\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(
             "max",
@@ -428,7 +428,7 @@ static SERVER: TableSpec = TableSpec {
     heading: "[[service.NAME.server]]",
     path: "service.NAME.server",
     doc: "A server.",
-    example: "[[service.listings.server]]\naddress = \"10.0.1.5:8080\"\nzone = \"eu-west-1a\"\n\n[[service.listings.server]]\naddress = \"listings.internal:8080\"\nbackup = true\n",
+    example: "[[service.listings.server]]\naddress = \"10.0.1.5:8080\"\nzone = \"eu-west-1a\"\nweight = 2\nin_flight_max = 8\n\n[[service.listings.server]]\naddress = \"listings.internal:8080\"\nbackup = true\n\n[[service.listings.server]]\naddress = \"unix:/run/listings.sock\"\n",
     keys: &[
         key(
             "address",

@@ -28,7 +28,7 @@ pub(crate) static LISTENER_TLS: TableSpec = TableSpec {
     heading: "tls of [[listener]]",
     path: "listener.tls",
     doc: "TLS towards clients. Weir reads the files together with the configuration; relative paths start at the directory of the file that they are in. A changed file takes effect like a change of the configuration (see `[reload]`), so renewed certificates need no manual action. Weir does not read files of more than 1 MiB.",
-    example: "[[listener]]\naddress = \"0.0.0.0:8443\"\n\n[listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }, { chain = \"b.pem\", key = \"b.key\" }]\nversion_min = \"1.3\"\nhsts = \"365d\"\n",
+    example: "[[listener]]\naddress = \"0.0.0.0:8443\"\n\n[listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }, { chain = \"b.pem\", key = \"b.key\" }]\nversion_min = \"1.3\"\nciphers = [\"TLS_AES_256_GCM_SHA384\", \"TLS_CHACHA20_POLY1305_SHA256\"]\nhsts = \"365d\"\n\n# Certificates from a directory, as certbot or Kubernetes write it; a handshake for any other name is refused.\n[[listener]]\naddress = \"0.0.0.0:9443\"\ntls = { certificate_directory = \"certs\", unknown_names = \"refuse\" }\n",
     keys: &[
         key(
             "certificates",
@@ -133,7 +133,7 @@ pub(crate) static SERVICE_TLS: TableSpec = TableSpec {
     heading: "tls of [service.NAME]",
     path: "service.NAME.tls",
     doc: "TLS towards servers. `tls = {}` is enough if the servers' certificates are issued by an authority that this system trusts.",
-    example: "[service.accounts]\ntls = { name = \"accounts.internal\", ca = \"internal.pem\" }\nserver = [{ address = \"10.0.1.5:8443\" }]\n",
+    example: "[service.accounts]\ntls = { name = \"accounts.internal\", ca = \"internal.pem\" }\nserver = [{ address = \"10.0.1.5:8443\" }]\n\n[service.test]\ntls = { verify = false }\nserver = [{ address = \"10.0.9.5:8443\" }]\n",
     keys: &[
         key(
             "name",

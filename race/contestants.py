@@ -18,7 +18,7 @@ FILES_MAX = 15_000
 # Ports of the servers behind; those of a contestant follow from its place.
 SERVER = {"server": 18080, "server_1": 18081, "server_2": 18082, "server_3": 18083,
           "server_4": 18084, "marker_1": 18085, "marker_2": 18086, "server_h2": 18087}
-OWN_PORTS = ["http", "tls", "tcp", "limited", "logged", "admin", "pooled", "both"]
+OWN_PORTS = ["http", "tls", "tcp", "limited", "logged", "admin", "pooled", "both", "gzip"]
 
 # Template files of each kind, and its command line. `{folder}` holds what was made of them.
 KINDS = {

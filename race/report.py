@@ -89,6 +89,10 @@ def targets(report):
     beside("h2-1m", 0.85)
     beside("h2-both", 0.75)
     beside("grpc", 0.75)
+    beside("gzip", 1.0, "nginx")
+    sizes = works.get("gzip", {}).get("compressed_bytes", {})
+    if {"weir", "nginx"} <= set(sizes):
+        found.append(("bytes sent, gzip, beside nginx", sizes["weir"] / sizes["nginx"], 1.01))
     for work, held in works.items():
         latency = held.get("latency", {})
         if "weir" in latency and REFERENCE in latency:

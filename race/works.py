@@ -1,5 +1,6 @@
 """What is raced: each work's load, and how its requests are counted."""
 
+import http.client
 import pathlib
 import re
 import statistics
@@ -27,6 +28,7 @@ class Work:
     services: int = 0
     latency: bool = False
     logged: bool = False
+    compressed: bool = False
     without: dict = field(default_factory=dict)
 
 
@@ -70,6 +72,9 @@ WORKS = {
                                            "nginx": "has no queue in its open-source version"}),
     "logged": Work("GET, 64 bytes, access log on", port="logged", logged=True,
                    without={"floor": "reads no HTTP"}),
+    "gzip": Work("GET, 250 kB of text, compressed with gzip", port="gzip", path="/text",
+                 headers=["Accept-Encoding: gzip"], compressed=True,
+                 without={"floor": "does not compress", "envoy": "is not configured to compress"}),
 }
 
 
@@ -83,6 +88,17 @@ def port_of(work, contestant):
     if contestant.kind == "weir" and work.port == "logged":
         return contestant.ports["http"]
     return contestant.ports[work.port]
+
+
+def compressed_bytes(work, contestant):
+    """The length of its compressed response."""
+    connection = http.client.HTTPConnection("127.0.0.1", port_of(work, contestant), timeout=10)
+    connection.request("GET", work.path, headers=dict(header.split(": ") for header in work.headers))
+    response = connection.getresponse()
+    body = response.read()
+    if response.status != 200 or response.getheader("Content-Encoding") != "gzip":
+        raise Missing(f"{contestant.name} does not compress: {response.status}, {response.getheaders()}")
+    return len(body)
 
 
 def run(core, *words):

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use e2e::clients::curl;
 use e2e::rogue::full_unix_queue;
-use e2e::{Authority, Haproxy, Nginx, Scene, Weir, http, run, wait};
+use e2e::{Authority, Haproxy, Nginx, Process, Scene, Weir, http, run, wait};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -324,6 +324,15 @@ fn clients_of_a_listener_on_a_unix_socket_are_of_this_machine() {
     );
 }
 
+/// Ends the clients of a test when it is dropped.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 #[test]
 fn no_request_is_lost_when_a_listeners_socket_changes_hands() {
     let Some(scene) = Scene::new("unix-changes", &["nginx"]) else {
@@ -355,6 +364,8 @@ fn no_request_is_lost_when_a_listeners_socket_changes_hands() {
                 }
             });
         }
+        // However this ends.
+        let _done = Done(&done);
         let some = |what: &str| {
             let from = answered.load(Relaxed);
             wait::until(what, SOON, || (answered.load(Relaxed) > from + 50).then_some(()));
@@ -374,18 +385,31 @@ fn no_request_is_lost_when_a_listeners_socket_changes_hands() {
         some("requests after a reload that failed");
         assert_eq!((inode(), mode().unwrap()), (before, 0o660));
         assert!(!path(&scene, "http.sock.new").exists());
-        // Another one, for which others have access.
+        // Others have access: connections stay.
+        scene.file("weir.toml", with(""));
+        assert_eq!(weir.ask("/api/v1/reload").status, 200);
+        some("requests after the name is back");
+        let mut kept = UnixStream::connect(path(&scene, "http.sock")).unwrap();
         scene.file("weir.toml", with("socket = { mode = \"666\" }"));
         assert_eq!(weir.ask("/api/v1/reload").status, 200);
-        assert_eq!(mode().unwrap(), 0o666);
-        assert_ne!(inode(), before);
-        some("requests over the new socket");
+        assert_eq!((inode(), mode().unwrap()), (before, 0o666));
+        kept.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        kept.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        // An upgrade that fails leaves this process its socket, whatever the new one would change.
+        let folder = scene.folder().display();
+        let failing =
+            format!("{}[log]\naccess = \"{folder}\"\n", with("socket = { mode = \"600\" }"));
+        scene.file("weir.toml", failing);
+        assert_ne!(weir.ask("/api/v1/upgrade").status, 200);
+        some("requests after an upgrade that failed");
+        assert_eq!((inode(), mode().unwrap()), (before, 0o666));
+        scene.file("weir.toml", with("socket = { mode = \"666\" }"));
         // A new process takes it over.
-        let before = inode();
         let (_, successor) = weir.upgrade(Duration::from_secs(30));
         some("requests to the new process");
         assert_eq!(inode(), before);
-        done.store(true, Relaxed);
         successor
     });
     assert_eq!(failed.load(Relaxed), 0, "of {}", answered.load(Relaxed));
@@ -411,7 +435,87 @@ fn no_request_is_lost_when_a_listeners_socket_changes_hands() {
     assert_eq!(admin("/api/v1/reload").status, 200);
     assert!(!path(&scene, "http.sock").exists());
     assert_eq!(get(&scene, "other.sock", "/", "").unwrap().0, 200);
+    // A file that was removed by hand is made again; another program's is left alone.
+    std::fs::remove_file(path(&scene, "other.sock")).unwrap();
+    assert_eq!(admin("/api/v1/reload").status, 200);
+    assert_eq!(get(&scene, "other.sock", "/", "").unwrap().0, 200);
+    std::fs::remove_file(path(&scene, "other.sock")).unwrap();
+    scene.file("other.sock", "precious");
+    for target in ["/api/v1/reload", "/api/v1/upgrade"] {
+        assert_ne!(admin(target).status, 200, "{target}");
+    }
+    assert_eq!(std::fs::read(path(&scene, "other.sock")).unwrap(), b"precious");
+    std::fs::remove_file(path(&scene, "other.sock")).unwrap();
+    assert_eq!(admin("/api/v1/reload").status, 200);
     successor.signal(Signal::TERM);
     wait::until("the end", SOON, || (!successor.is_running()).then_some(()));
     assert!(!path(&scene, "other.sock").exists());
+}
+
+/// Once privileges are dropped, files and upgrades are the user's.
+#[test]
+fn a_user_without_privileges_keeps_its_sockets() {
+    let Some(scene) = Scene::new("unix-user", &[]) else {
+        return;
+    };
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    // Where that user may go, and with a program that it may start again.
+    let program = path(&scene, "weir");
+    std::fs::copy(e2e::binary(), &program).unwrap();
+    let everybody = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(scene.folder(), everybody).unwrap();
+    let text = |listener: &str| {
+        format!(
+            "user = \"nobody\"\n{}[[route]]\nrespond = {{ status = 200, body = \"here\" }}\n",
+            scene.config(
+                "",
+                &format!(
+                    "[[listener]]\nname = \"local\"\naddress = \"{}\"\n{listener}\n",
+                    address(&scene, "http.sock")
+                )
+            )
+        )
+    };
+    let file = scene.file("weir.toml", text(""));
+    let words = ["serve".as_ref(), file.as_os_str()];
+    let mut first = Process::start(&scene, "weir", &program, words);
+    wait::until("it to serve", SOON, || get(&scene, "http.sock", "/", "").ok());
+    let owner =
+        |name: &str| path(&scene, name).metadata().map(|file| (file.uid(), file.mode() & 0o777));
+    let (nobody, mode) = owner("http.sock").unwrap();
+    assert!(nobody != 0 && mode == 0o660, "{nobody} {mode:o}");
+    let admin = |target: &str| {
+        let mut connection = http::Connection::open(scene.admin()).unwrap();
+        connection.request("POST", target, &[], b"").unwrap()
+    };
+    // Its own group, but no other.
+    scene.file("weir.toml", text("socket = { mode = \"600\" }"));
+    assert_eq!(admin("/api/v1/reload").status, 200);
+    assert_eq!(owner("http.sock").unwrap(), (nobody, 0o600));
+    scene.file("weir.toml", text("socket = { mode = \"600\", group = \"root\" }"));
+    let refused = admin("/api/v1/reload");
+    assert!(
+        refused.status != 200 && refused.text().contains("only root can"),
+        "{}",
+        refused.text()
+    );
+    scene.file("weir.toml", text("socket = { mode = \"666\" }"));
+    let upgraded = admin("/api/v1/upgrade");
+    assert_eq!(upgraded.status, 200, "{}", upgraded.text());
+    let successor = e2e::NewProcess::of(&upgraded.json());
+    first.wait(Duration::from_secs(30));
+    assert_eq!(get(&scene, "http.sock", "/", "").unwrap().1, "here");
+    assert_eq!(owner("http.sock").unwrap(), (nobody, 0o666));
+    successor.signal(Signal::TERM);
+    wait::until("the end", SOON, || (!successor.is_running()).then_some(()));
+    assert!(!path(&scene, "http.sock").exists());
+
+    // A start that fails leaves nothing.
+    let failing = format!("{}[log]\naccess = \"{}\"\n", text(""), scene.folder().display());
+    let file = scene.file("weir.toml", failing);
+    let failed = run(&scene, &["serve", &file.display().to_string()]);
+    assert_ne!(failed.code, Some(0), "{failed:?}");
+    assert!(!path(&scene, "http.sock").exists() && !path(&scene, "http.sock.new").exists());
 }

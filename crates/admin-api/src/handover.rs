@@ -64,6 +64,9 @@ pub struct Listener {
     /// Descriptors.
     #[serde(default)]
     pub sockets: Vec<i32>,
+    /// Device and inode of a Unix socket's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<(u64, u64)>,
 }
 
 /// The admin API's socket.

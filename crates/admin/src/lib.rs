@@ -185,20 +185,15 @@ impl Handle {
         &self.address
     }
 
-    /// Leaves the Unix socket's file in place when it stops: another process listens on it now.
-    pub fn keep_file(&mut self) {
-        self.file = None;
-    }
-
     /// Stops accepting, lets requests under way finish (for a second at most), and returns when
-    /// its thread has ended.
+    /// its thread has ended. Removes the Unix socket's file, unless another process listens on it.
     pub fn stop(self) {
-        if let Some(Err(error)) = self.file.map(SocketFile::remove) {
-            tracing::debug!(%error, address = %self.address, "the socket's file stays");
-        }
         self.stop.send_replace(true);
         if self.thread.join().is_err() {
             tracing::error!("the admin API's thread panicked");
+        }
+        if let Some(Err(error)) = self.file.map(SocketFile::remove_if_unused) {
+            tracing::debug!(%error, address = %self.address, "the socket's file stays");
         }
     }
 }

@@ -143,8 +143,7 @@ impl Management {
         if let Some(doctor) = self.doctor.take() {
             doctor.stop();
         }
-        if let Some(mut admin) = self.admin.take() {
-            admin.keep_file();
+        if let Some(admin) = self.admin.take() {
             admin.stop();
         }
         if let Some(scrape) = self.scrape.take() {

@@ -17,7 +17,7 @@ use crate::commands::{self, Command, CommandSender};
 use crate::events::{Event, Events};
 use crate::instance::{Balancer, Known, StartOptions};
 use crate::reload::Reloader;
-use crate::sockets;
+use crate::sockets::{self, remove_unused};
 use crate::upgrade::{self, Predecessor, Program, Successor};
 
 /// How often the main thread checks the file when nothing else happens.
@@ -128,11 +128,14 @@ impl Loaded {
             .and_then(|events| {
                 let sources = reloader.sources(&commands);
                 let options = start_options(snapshot, predecessor.as_mut(), sources)?;
-                Ok((Balancer::start(options)?, events))
+                let files = options.sockets.files();
+                let balancer = Balancer::start(options).inspect_err(|_| remove_unused(&files))?;
+                Ok((balancer, events))
             });
         match started {
-            Ok((balancer, events)) => {
+            Ok((mut balancer, events)) => {
                 if let Some(predecessor) = predecessor {
+                    balancer.publish_files();
                     predecessor.say_ready();
                 }
                 run(balancer, events, reloader, &commands, &program);
@@ -151,7 +154,14 @@ fn start_options(
     sources: admin::Sources,
 ) -> Result<StartOptions, Vec<String>> {
     let handed = predecessor.as_mut().map(|it| it.take_sockets()).unwrap_or_default();
-    let (sockets, doors) = sockets::open(&snapshot, handed).map_err(|error| error.lines)?;
+    let (mut sockets, doors) = sockets::open(&snapshot, handed).map_err(|error| error.lines)?;
+    if predecessor.is_none() {
+        // Before the user is switched. A predecessor keeps its files until this process serves.
+        let errors: Vec<_> = sockets.publish_files().iter().map(ToString::to_string).collect();
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+    }
     Ok(StartOptions {
         snapshot,
         sockets,

@@ -146,11 +146,11 @@ fn written(value: &Value, schema: &Value, root: &Value, path: &str, keys: &mut H
 
 /// Returns every key of the schema in the same form; old names have separate cases.
 fn keys_of(schema: &Value) -> Vec<String> {
-    let tables = schema["$defs"].as_object().unwrap().iter();
+    let tables = schema["$defs"].as_object().into_iter().flatten();
     let tables = tables.map(|(path, table)| (format!(".{path}"), table));
     let tables = std::iter::once((String::new(), schema)).chain(tables);
     let keys = tables.flat_map(|(path, table)| {
-        let properties = table["properties"].as_object().unwrap().iter();
+        let properties = table["properties"].as_object().into_iter().flatten();
         let current = properties.filter(|(_, property)| property["deprecated"] != true);
         current.map(|(key, _)| format!("{path}.{key}")).collect::<Vec<_>>()
     });

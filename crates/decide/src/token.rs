@@ -124,7 +124,6 @@ pub(crate) fn mix(x: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-
     use std::net::SocketAddr;
 
     use super::*;

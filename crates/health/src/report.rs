@@ -12,8 +12,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use describe::{describe, differences};
 use model::{Address, ProbeSpec, ServerTarget, Snapshot};
+
+use describe::{describe, differences};
 
 /// Minimum interval; shorter ones, including zero, are raised to this.
 pub const INTERVAL_MIN: Duration = Duration::from_millis(10);

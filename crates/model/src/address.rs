@@ -24,6 +24,15 @@ pub enum Address {
 }
 
 impl Address {
+    /// Parses a text from outside: a Unix socket only if a configuration of this process has named it, so
+    /// that nothing is stored.
+    pub fn find(text: &str) -> Option<Address> {
+        match text.strip_prefix(UNIX_PREFIX) {
+            Some(path) => UnixPath::find(path).map(Address::Unix),
+            None => text.parse().ok().map(Address::Ip),
+        }
+    }
+
     /// Returns the IP address and port; `None`: a Unix socket.
     pub fn ip(self) -> Option<SocketAddr> {
         match self {
@@ -130,10 +139,11 @@ impl UnixPath {
     pub const HOST: &str = "localhost";
 
     /// Returns the path; `None` if no Unix socket can have it: it is not absolute, names a directory,
-    /// contains a control character, or is longer than [`UnixPath::BYTES_MAX`].
+    /// contains a control character, or is longer than [`UnixPath::BYTES_MAX`]; or if it is not in
+    /// its plain form, without `//`, `.` and `..`, so that one socket would have several addresses.
     pub fn new(path: &str) -> Option<UnixPath> {
         let fits = path.len() <= UnixPath::BYTES_MAX && !path.contains(char::is_control);
-        if !fits || !path.starts_with('/') || path.ends_with('/') {
+        if !fits || !UnixPath::is_plain(path) {
             return None;
         }
         let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,6 +153,18 @@ impl UnixPath {
         let kept: &'static str = Box::leak(path.into());
         paths.insert(kept);
         Some(UnixPath(kept))
+    }
+
+    /// Returns whether a path is absolute, and no part of it is empty, `.` or `..`.
+    pub fn is_plain(path: &str) -> bool {
+        let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+        path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_plain))
+    }
+
+    /// Returns the path if this process knows it already; stores nothing.
+    fn find(path: &str) -> Option<UnixPath> {
+        let paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
+        paths.get(path).copied().map(UnixPath)
     }
 
     /// Returns it as text.
@@ -224,9 +246,18 @@ mod tests {
     #[test]
     fn what_no_socket_can_have_is_no_path() {
         let long = format!("/{}", "a".repeat(UnixPath::BYTES_MAX));
-        for wrong in ["", "run/app.sock", "/run/", "/", "/run/\0", &long] {
+        for wrong in ["", "run/app.sock", "/run/", "/", "/run/\0", "/run//a", "/run/../a", &long] {
             assert_eq!(UnixPath::new(wrong), None, "{wrong:?}");
         }
         assert!(UnixPath::new(&long[..UnixPath::BYTES_MAX]).is_some());
+    }
+
+    #[test]
+    fn what_comes_from_outside_is_not_stored() {
+        assert_eq!(Address::find("unix:/run/found.sock"), None);
+        let path = UnixPath::new("/run/found.sock").unwrap();
+        assert_eq!(Address::find("unix:/run/found.sock"), Some(Address::Unix(path)));
+        assert_eq!(Address::find("unix:/run/lost.sock"), None);
+        assert!(Address::find("127.0.0.1:80").is_some());
     }
 }

@@ -10,7 +10,8 @@ use std::ptr;
 
 /// Switches to `user`, with `group` (default: the user's own) and the supplementary groups in the
 /// system's databases, in every thread of the process, irrevocably. Call it before threads are
-/// started, so that none temporarily has more rights than the others.
+/// started, so that none temporarily has more rights than the others. A process that has these IDs
+/// already keeps the supplementary groups that it has.
 ///
 /// Afterwards, ports below 1024 can no longer be bound, unless the program's file has
 /// `CAP_NET_BIND_SERVICE`: a reload that adds such a listener fails with the message of
@@ -21,6 +22,9 @@ use std::ptr;
 /// [`SwitchError::NotIrrevocable`] the process may have some of the new IDs: stop it.
 pub fn switch(user: &str, group: Option<&str>) -> Result<(), SwitchError> {
     let (uid, gid) = ids(user, group)?;
+    if uid != 0 && has_only(uid, gid) {
+        return Ok(());
+    }
     change(user, uid, gid)
         .map_err(|source| SwitchError::Refused { user: user.to_owned(), source })?;
     if uid != 0 && can_return_to_root() {
@@ -125,6 +129,18 @@ fn change(user: &str, uid: Uid, gid: Gid) -> io::Result<()> {
     succeeded(unsafe { libc::setresgid(gid, gid, gid) })?;
     // SAFETY: as above.
     succeeded(unsafe { libc::setresuid(uid, uid, uid) })
+}
+
+/// Returns whether all IDs of the process are these: real, effective and saved.
+fn has_only(uid: Uid, gid: Gid) -> bool {
+    let (mut uids, mut gids) = ([0; 3], [0; 3]);
+    let [real, effective, saved] = &mut uids;
+    // SAFETY: the three numbers are valid for writing during the call.
+    let users = succeeded(unsafe { libc::getresuid(real, effective, saved) });
+    let [real, effective, saved] = &mut gids;
+    // SAFETY: as above.
+    let groups = succeeded(unsafe { libc::getresgid(real, effective, saved) });
+    users.is_ok() && groups.is_ok() && uids == [uid; 3] && gids == [gid; 3]
 }
 
 fn can_return_to_root() -> bool {

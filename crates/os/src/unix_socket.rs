@@ -22,10 +22,20 @@ use crate::listen::clamped;
 pub struct Access {
     /// Permission bits of its file.
     pub mode: u32,
-    /// User that owns its file; `None`: the current one.
+    /// User that owns its file; `None`: that of the process.
     pub user: Option<u32>,
-    /// Group of its file; `None`: the current one, or the directory's if that is set-group-id.
+    /// Group of its file; `None`: that of the process.
     pub group: Option<u32>,
+}
+
+impl Access {
+    fn user(self) -> u32 {
+        self.user.unwrap_or_else(|| rustix::process::geteuid().as_raw())
+    }
+
+    fn group(self) -> u32 {
+        self.group.unwrap_or_else(|| rustix::process::getegid().as_raw())
+    }
 }
 
 /// A listening socket and its file.
@@ -46,6 +56,11 @@ impl FileId {
     fn of(metadata: &Metadata) -> FileId {
         FileId { device: metadata.dev(), inode: metadata.ino() }
     }
+
+    /// Returns whether the file of this name is this one.
+    fn is_of(self, name: &Path) -> bool {
+        fs::symlink_metadata(name).is_ok_and(|metadata| FileId::of(&metadata) == self)
+    }
 }
 
 /// A listening socket whose file does not have its name yet: no client can connect, and what has the name
@@ -64,6 +79,8 @@ pub struct NewFile {
     file: SocketFile,
     /// Its name until it is published.
     name: Option<PathBuf>,
+    /// The file that it may replace although a process listens.
+    replaced: Option<SocketFile>,
 }
 
 impl NewSocket {
@@ -85,13 +102,13 @@ impl NewSocket {
             refuse_unless_stale(path.as_path()).map_err(error)?;
         }
         let name = with_suffix(path.as_path(), ".new");
-        match fs::symlink_metadata(&name) {
-            Ok(left) if left.file_type().is_socket() => fs::remove_file(&name).map_err(failed)?,
-            Ok(_) => return Err(UnixError { path: name, why: Why::NotASocket }),
-            Err(_) => {}
+        match refuse_unless_stale(&name) {
+            // A crash has left it, or nothing is there.
+            Ok(()) => drop(fs::remove_file(&name)),
+            Err(why) => return Err(UnixError { path: name, why }),
         }
         let socket = bound(&name, access.mode).map_err(failed)?;
-        let given = give_to(&name, access).map_err(Why::NotGiven);
+        let given = give_to(&name, access, None).map_err(Why::NotGiven);
         let listening = given.and_then(|id| {
             rustix::net::listen(&socket, clamped(backlog))
                 .map_err(|errno| Why::Failed(errno.into()))?;
@@ -100,7 +117,7 @@ impl NewSocket {
         match listening {
             Ok(id) => Ok(NewSocket {
                 listener: UnixListener::from(socket),
-                file: NewFile { file: SocketFile { path, id }, name: Some(name) },
+                file: NewFile { file: SocketFile { path, id }, name: Some(name), replaced },
             }),
             Err(why) => {
                 // It is ours and useless; failing to remove it changes nothing.
@@ -123,10 +140,16 @@ impl NewFile {
     /// The system refuses.
     pub fn publish(mut self) -> Result<SocketFile, UnixError> {
         let path = self.file.path.as_path();
-        if let Some(name) = &self.name
-            && let Err(source) = fs::rename(name, path)
-        {
-            return Err(UnixError { path: path.to_path_buf(), why: Why::Failed(source) });
+        if let Some(name) = &self.name {
+            let error = |why| UnixError { path: path.to_path_buf(), why };
+            if !self.file.id.is_of(name) {
+                return Err(error(Why::Failed(io::Error::other("its file has been replaced"))));
+            }
+            // Another process may have been as fast.
+            if !self.replaced.is_some_and(SocketFile::exists) {
+                refuse_unless_stale(path).map_err(error)?;
+            }
+            fs::rename(name, path).map_err(|source| error(Why::Failed(source)))?;
         }
         self.name = None;
         Ok(self.file)
@@ -135,7 +158,9 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        if let Some(name) = &self.name {
+        if let Some(name) = &self.name
+            && self.file.id.is_of(name)
+        {
             // The next socket with this name replaces what stays.
             let _ = fs::remove_file(name);
         }
@@ -152,17 +177,19 @@ impl UnixSocket {
         Ok(UnixSocket { listener, file: file.publish()? })
     }
 
-    /// Checks whether [`UnixSocket::bind`] would succeed, without binding. A socket on which a process
-    /// listens is accepted: it may belong to the running balancer.
+    /// Checks what is at `path`, and whether its directory takes new files, without binding. A socket on
+    /// which a process listens is accepted: it may belong to the running balancer.
     ///
     /// # Errors
-    /// As [`UnixSocket::bind`].
+    /// As [`NewSocket::bind`].
     pub fn check(path: UnixPath) -> Result<(), UnixError> {
         let error = |why| UnixError { path: path.as_path().to_path_buf(), why };
         match refuse_unless_stale(path.as_path()) {
             Ok(()) | Err(Why::InUse) => {}
             Err(why) => return Err(error(why)),
         }
+        let new = with_suffix(path.as_path(), ".new");
+        refuse_unless_stale(&new).map_err(|why| UnixError { path: new.clone(), why })?;
         let folder = path.as_path().parent().unwrap_or(Path::new(""));
         crate::folder::takes_new_files(folder).map_err(|source| error(Why::Failed(source)))
     }
@@ -170,14 +197,10 @@ impl UnixSocket {
     /// Uses a socket that another process bound to `path` and handed over.
     ///
     /// # Errors
-    /// The file at `path` does not exist any more, or its permissions or owners are not those of
-    /// `access`.
-    pub fn adopt(socket: OwnedFd, path: UnixPath, access: Access) -> io::Result<UnixSocket> {
-        let file = SocketFile::find(path)?;
-        if !file.has(access) {
-            return Err(io::Error::other("its file has other permissions"));
-        }
-        Ok(UnixSocket { listener: UnixListener::from(socket), file })
+    /// The file at `path` does not exist any more.
+    pub fn adopt(socket: OwnedFd, path: UnixPath) -> io::Result<UnixSocket> {
+        let id = FileId::of(&fs::symlink_metadata(path.as_path())?);
+        Ok(UnixSocket { listener: UnixListener::from(socket), file: SocketFile { path, id } })
     }
 
     /// Returns the listening socket, and the file to remove at the end.
@@ -200,24 +223,32 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
-    /// Returns the file at `path`.
-    ///
-    /// # Errors
-    /// There is none, or it cannot be looked at.
-    pub fn find(path: UnixPath) -> io::Result<SocketFile> {
-        let id = FileId::of(&fs::symlink_metadata(path.as_path())?);
-        Ok(SocketFile { path, id })
+    /// Returns the file that another process has made: its path, and the numbers of
+    /// [`SocketFile::device_and_inode`].
+    pub fn of(path: UnixPath, (device, inode): (u64, u64)) -> SocketFile {
+        SocketFile { path, id: FileId { device, inode } }
+    }
+
+    /// Returns the numbers that tell it from every other file.
+    pub fn device_and_inode(self) -> (u64, u64) {
+        (self.id.device, self.id.inode)
     }
 
     /// Returns whether it still has its name, and these permissions and owners.
     pub fn has(self, access: Access) -> bool {
-        let other = |asked: Option<u32>, is: u32| asked.is_some_and(|asked| asked != is);
         fs::symlink_metadata(self.path.as_path()).is_ok_and(|metadata| {
             FileId::of(&metadata) == self.id
                 && metadata.mode() & 0o777 == access.mode
-                && !other(access.user, metadata.uid())
-                && !other(access.group, metadata.gid())
+                && (metadata.uid(), metadata.gid()) == (access.user(), access.group())
         })
+    }
+
+    /// Changes who may connect from now on; connections stay.
+    ///
+    /// # Errors
+    /// The file has been replaced, or the system refuses.
+    pub fn change(self, access: Access) -> io::Result<()> {
+        give_to(self.path.as_path(), access, Some(self.id)).map(drop)
     }
 
     /// Returns its path.
@@ -225,18 +256,29 @@ impl SocketFile {
         self.path
     }
 
-    /// Returns whether it still has its name: no other socket has replaced it.
-    fn exists(self) -> bool {
-        fs::symlink_metadata(self.path.as_path())
-            .is_ok_and(|metadata| FileId::of(&metadata) == self.id)
+    /// Returns whether it still has its name: no other file has replaced it.
+    pub fn exists(self) -> bool {
+        self.id.is_of(self.path.as_path())
     }
 
-    /// Removes the file, unless another socket has replaced it.
+    /// Removes the file, unless another one has replaced it.
     ///
     /// # Errors
     /// The system refuses. The next start replaces the file.
     pub fn remove(self) -> io::Result<()> {
         if self.exists() { fs::remove_file(self.path.as_path()) } else { Ok(()) }
+    }
+
+    /// As [`SocketFile::remove`], once this process no longer listens on the socket; not if another one
+    /// does.
+    ///
+    /// # Errors
+    /// As [`SocketFile::remove`].
+    pub fn remove_if_unused(self) -> io::Result<()> {
+        match refuse_unless_stale(self.path.as_path()) {
+            Ok(()) => self.remove(),
+            Err(_) => Ok(()),
+        }
     }
 }
 
@@ -254,27 +296,37 @@ fn bound(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Gives the socket's file its owners, and then the permissions that the umask has withheld. If the
-/// directory belongs to another user, that user can replace the file at any time: no link is followed, and
-/// other kinds of files are left alone.
-fn give_to(path: &Path, access: Access) -> io::Result<FileId> {
+/// Gives the socket's file its owners and permissions, of which the umask may have withheld some. At no
+/// moment may others connect than before and afterwards. If the directory belongs to another user, that user
+/// can replace the file at any time: no link is followed, and other kinds of files are left alone, as is
+/// any file but the one that is `expected`.
+fn give_to(path: &Path, access: Access, expected: Option<FileId>) -> io::Result<FileId> {
     let file =
         rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let file = fs::File::from(file);
     let metadata = file.metadata()?;
-    if !metadata.file_type().is_socket() {
+    let id = FileId::of(&metadata);
+    if !metadata.file_type().is_socket() || expected.is_some_and(|expected| expected != id) {
         return Err(io::Error::other("another file has taken its place"));
     }
-    let (user, group) = (access.user.map(Uid::from_raw), access.group.map(Gid::from_raw));
-    if user.is_some() || group.is_some() {
-        rustix::fs::chownat(&file, c"", user, group, AtFlags::EMPTY_PATH)?;
-    }
-    if metadata.mode() & 0o777 != access.mode {
+    let set_mode = |mode: u32| {
         // chmod(2) by a descriptor that may not read the file: only by this name.
         let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-        fs::set_permissions(name, fs::Permissions::from_mode(access.mode))?;
+        fs::set_permissions(name, fs::Permissions::from_mode(mode))
+    };
+    let mode = metadata.mode() & 0o777;
+    let (user, group) = (access.user(), access.group());
+    if (user, group) != (metadata.uid(), metadata.gid()) {
+        if mode & access.mode != mode {
+            set_mode(mode & access.mode)?;
+        }
+        let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+        rustix::fs::chownat(&file, c"", Some(user), Some(group), AtFlags::EMPTY_PATH)?;
     }
-    Ok(FileId::of(&metadata))
+    if file.metadata()?.mode() & 0o777 != access.mode {
+        set_mode(access.mode)?;
+    }
+    Ok(id)
 }
 
 /// Checks that nothing is at `path`, or a socket on which no process listens.
@@ -293,6 +345,9 @@ fn refuse_unless_stale(path: &Path) -> Result<(), Why> {
         Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(()),
         // Its queue is full, so a process listens.
         Ok(()) | Err(Errno::AGAIN) => Err(Why::InUse),
+        Err(Errno::ACCESS) => Err(Why::NotTested),
+        // Of datagrams, for instance.
+        Err(Errno::PROTOTYPE) => Err(Why::NotASocket),
         Err(error) => Err(Why::Failed(error.into())),
     }
 }
@@ -314,6 +369,8 @@ pub struct UnixError {
 enum Why {
     InUse,
     NotASocket,
+    /// This user may not connect, so it is unknown whether a process listens.
+    NotTested,
     /// Its file could not be given to its user and group.
     NotGiven(io::Error),
     Failed(io::Error),
@@ -337,7 +394,12 @@ impl fmt::Display for UnixError {
             ),
             Why::NotASocket => write!(
                 f,
-                "cannot listen on unix:{path}: a file with that name exists that is not a socket; move it away"
+                "cannot listen on unix:{path}: a file with that name exists that is not a stream socket; move it away"
+            ),
+            Why::NotTested => write!(
+                f,
+                "cannot listen on unix:{path}: a socket is there to which this user may not connect, so \
+                 that another program may listen on it; remove it if none does"
             ),
             Why::NotGiven(source) => write!(
                 f,
@@ -364,7 +426,7 @@ impl std::error::Error for UnixError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.why {
             Why::NotGiven(source) | Why::Failed(source) => Some(source),
-            Why::InUse | Why::NotASocket => None,
+            Why::InUse | Why::NotASocket | Why::NotTested => None,
         }
     }
 }
@@ -373,9 +435,9 @@ impl std::error::Error for UnixError {
 mod tests {
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixStream;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     use super::*;
-    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     const MODE: u32 = 0o640;
     const ACCESS: Access = Access { mode: MODE, user: None, group: None };
@@ -424,7 +486,7 @@ mod tests {
         let file = directory.path("file");
         fs::write(&file, "kept").unwrap();
         let taken = UnixSocket::check(unix(&file)).unwrap_err();
-        assert!(taken.to_string().contains("that is not a socket"), "{taken}");
+        assert!(taken.to_string().contains("that is not a stream socket"), "{taken}");
     }
 
     #[test]
@@ -447,7 +509,7 @@ mod tests {
         let other = Some(65_534).filter(|_| rustix::process::geteuid().is_root());
         let other_owner = Access { user: other, group: other, ..ACCESS };
         for path in [&link, &precious] {
-            let message = give_to(path, other_owner).unwrap_err().to_string();
+            let message = give_to(path, other_owner, None).unwrap_err().to_string();
             assert!(message.contains("has taken its place"), "{message}");
         }
         let after = fs::metadata(&precious).unwrap();
@@ -455,7 +517,7 @@ mod tests {
         // What it is meant for.
         let socket = directory.path("socket");
         let _socket = bound(&socket, MODE).unwrap();
-        give_to(&socket, other_owner).unwrap();
+        give_to(&socket, other_owner, None).unwrap();
         let owner = fs::metadata(&socket).unwrap().uid();
         assert_eq!(owner, other.unwrap_or(before.uid()));
     }
@@ -537,9 +599,17 @@ mod tests {
         assert!(again.is_address_in_use(), "{again}");
 
         let descriptor = || second.try_clone().map(OwnedFd::from).unwrap();
-        assert!(UnixSocket::adopt(descriptor(), unix(&path), ACCESS).is_err());
-        UnixSocket::adopt(descriptor(), unix(&path), wider).unwrap();
-        fs::remove_file(&path).unwrap();
-        assert!(UnixSocket::adopt(descriptor(), unix(&path), wider).is_err());
+        let (_, adopted) = UnixSocket::adopt(descriptor(), unix(&path)).unwrap().into_parts();
+        assert_eq!(SocketFile::of(unix(&path), adopted.device_and_inode()), adopted);
+        assert!(adopted.has(wider) && !adopted.has(ACCESS));
+        adopted.change(ACCESS).unwrap();
+        assert!(adopted.has(ACCESS));
+        assert!(file.change(wider).is_err(), "the first one's file is gone");
+        // It stays as long as a process listens.
+        adopted.remove_if_unused().unwrap();
+        assert!(adopted.exists());
+        drop(second);
+        adopted.remove_if_unused().unwrap();
+        assert!(!adopted.exists());
     }
 }

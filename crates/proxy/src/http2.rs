@@ -278,10 +278,12 @@ impl Serving {
         true
     }
 
-    /// Returns whether the client has acknowledged more since the last call.
+    /// Returns whether the client has acknowledged more since the last call. Over a Unix socket, whose
+    /// buffer is full as long as something is unsent, that is what could be sent.
     fn progresses(&mut self) -> bool {
-        let Ok(info) = self.connection.connection().tcp_info() else { return false };
-        info.bytes_acked > std::mem::replace(&mut self.acknowledged, info.bytes_acked)
+        let info = self.connection.connection().tcp_info();
+        let taken = info.map_or_else(|_| self.connection.sent_bytes(), |info| info.bytes_acked);
+        taken > std::mem::replace(&mut self.acknowledged, taken)
     }
 
     /// Ends the streams that are left, sends the last frames, and closes.

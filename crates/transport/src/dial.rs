@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,10 +74,10 @@ pub async fn dial_with(
 /// Returns the name by which TLS verifies the server at `address` if nothing else names it: the IP
 /// address, or [`UnixPath::HOST`].
 pub fn server_name(address: Address) -> ServerName<'static> {
-    let ip = address.ip().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip());
     match address {
-        Address::Unix(_) if let Ok(name) = ServerName::try_from(UnixPath::HOST) => name,
-        _ => ServerName::IpAddress(ip.into()),
+        Address::Ip(address) => ServerName::IpAddress(address.ip().into()),
+        Address::Unix(_) => ServerName::try_from(UnixPath::HOST)
+            .unwrap_or(ServerName::IpAddress(os::socket::UNIX_PEER.ip().into())),
     }
 }
 
@@ -111,11 +111,11 @@ async fn dial_unix(path: UnixPath, until: Instant) -> Result<Stream, DialError> 
             }
             // Its listen queue is full, and the kernel does not report when that changes.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if Instant::now() + pause >= until {
-                    tokio::time::sleep_until(until).await;
+                let now = Instant::now();
+                if now >= until {
                     return Err(DialError::queue_full());
                 }
-                tokio::time::sleep(pause).await;
+                tokio::time::sleep_until((now + pause).min(until)).await;
                 pause = (pause * 2).min(UNIX_PAUSE_MAX);
             }
             Err(error) => return Err(DialError::from_unix(error)),
@@ -165,8 +165,8 @@ impl DialError {
         DialError { cause: Cause::ListenQueueFull, source, syn_retries: 0 }
     }
 
-    /// Returns the error for a Unix socket. Without a file at its path there is no server, and without the
-    /// permission to write to the file it refuses: only the exhaustion of this machine is another matter.
+    /// Returns the error for a Unix socket. A missing file, a file without a listening process, and a
+    /// missing permission all mean that the server refuses; a lack of descriptors is this machine's.
     fn from_unix(source: io::Error) -> DialError {
         let is_exhaustion = os::limits::is_exhaustion(&source);
         let cause =

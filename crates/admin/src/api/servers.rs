@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use model::Address;
+
 use admin_api::services::{Service, StateRequest, WeightRequest};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection};
@@ -79,7 +81,7 @@ fn change(
     change: impl Fn(&Endpoint),
 ) -> Result<Indented<Service>, Problem> {
     let endpoints = service.endpoints();
-    let by_address = server.parse().ok().and_then(|address| endpoints.by_address(address));
+    let by_address = Address::find(server).and_then(|address| endpoints.by_address(address));
     let found: Vec<&Arc<Endpoint>> = match by_address {
         Some(endpoint) => vec![endpoint],
         None => endpoints.all.iter().filter(|endpoint| *endpoint.row.name == *server).collect(),

@@ -61,7 +61,7 @@ impl Door {
         let token = token_of(admin)?;
         let listener = match admin.address {
             Address::Ip(_) => Listener::Tcp(TcpListener::from(socket)),
-            Address::Unix(path) => match UnixSocket::adopt(socket, path, access(owner)) {
+            Address::Unix(path) => match UnixSocket::adopt(socket, path) {
                 Ok(socket) => Listener::Unix(socket),
                 // Its file is gone: no client could connect.
                 Err(_) => return Door::open(admin, owner),

@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -137,14 +138,16 @@ fn a_unix_socket_serves_whoever_may_open_it() {
     assert!(!path.exists());
 
     admin.token_file = Some(token_file);
-    let mut api = Api::behind(Door::open(&admin, None).unwrap(), sources());
+    let door = Door::open(&admin, None).unwrap();
+    let with_another_process = door.as_fd().try_clone_to_owned().unwrap();
+    let api = Api::behind(door, sources());
     api.get("/api/v1/status").problem(401, "token_missing");
     let field = format!("Authorization: Bearer {TOKEN}");
     assert_eq!(api.get_with("/api/v1/status", &field).status, 200);
-    // Another process listens on it now.
-    api.handle.keep_file();
+    // Another process listens on it, too.
     api.handle.stop();
     assert!(path.exists());
+    drop(with_another_process);
 }
 
 #[test]

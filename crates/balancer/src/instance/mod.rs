@@ -27,7 +27,7 @@ use crate::preflight;
 use crate::preserved::{Before, Preserved};
 use crate::server_states::ServerStates;
 use crate::service_manager;
-use crate::sockets::{self, Doors, Handed, OpenError, Sockets};
+use crate::sockets::{self, Doors, Group, Handed, OpenError, Sockets};
 
 /// How long a start or a reload waits for the first resolution of server names.
 const RESOLVE_MAX: Duration = Duration::from_secs(5);
@@ -199,6 +199,16 @@ impl Balancer {
             access,
             access_writer,
         })
+    }
+
+    /// Returns whether clients can connect to every listener: no file of a Unix socket was removed.
+    pub(crate) fn is_reachable(&self) -> bool {
+        self.sockets.groups().iter().all(Group::is_reachable)
+    }
+
+    /// Gives the Unix sockets that a predecessor did not have their names: this process serves.
+    pub(crate) fn publish_files(&mut self) {
+        self.sockets.publish_files_or_log();
     }
 
     /// Applies another configuration completely, or returns what prevents it and changes nothing.

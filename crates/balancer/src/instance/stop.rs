@@ -3,9 +3,12 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use os::unix_socket::SocketFile;
+
 use super::Balancer;
 use crate::service_manager;
 use crate::signals::{LastSignal, LastSignals};
+use crate::sockets::remove_unused;
 
 /// How often a stop checks whether the last connection has ended, or a second signal has arrived.
 const DRAIN_LOOK: Duration = Duration::from_millis(50);
@@ -24,12 +27,11 @@ impl Balancer {
         self.proxy.announce_stop();
         let drain_max = self.registry.current().snapshot.drain_max;
         let drain_max = if self.wait_to_drain(why, signals) { drain_max } else { Duration::ZERO };
-        self.sockets.remove_files();
-        self.sockets.close();
+        let files = self.sockets.close();
         self.proxy.begin_drain();
         // Logged once it is true, so that readers can rely on it.
         tracing::info!("{why}: stopping; a second signal stops at once");
-        self.end(signals, drain_max, false);
+        self.end(signals, drain_max, &files, false);
     }
 
     /// Goes on serving until `drain_delay` is over, so that health checks see that it is not ready
@@ -64,17 +66,23 @@ impl Balancer {
     pub(crate) fn leave(mut self, signals: &mut LastSignals) {
         self.certificates.stop();
         self.ready.store(false, Relaxed);
-        self.sockets.close();
+        let files = self.sockets.close();
         self.proxy.leave();
         self.management.hand_over();
         tracing::info!(connections = self.connections(), "leaving; a signal stops at once");
         let drain_max = self.registry.current().snapshot.drain_max;
-        self.end(signals, drain_max, true);
+        self.end(signals, drain_max, &files, true);
     }
 
     /// The rest of a stop. Probes and the remaining API continue until the last connection has
     /// ended, so that a drain can be observed.
-    fn end(self, signals: &mut LastSignals, drain_max: Duration, replaced: bool) {
+    fn end(
+        self,
+        signals: &mut LastSignals,
+        drain_max: Duration,
+        files: &[SocketFile],
+        replaced: bool,
+    ) {
         let mut deadline = os::clock::now() + drain_max;
         while self.proxy.connections() > 0 && os::clock::now() < deadline {
             match signals.wait_at_most(DRAIN_LOOK) {
@@ -92,6 +100,7 @@ impl Balancer {
         let grace = if replaced { LAST_CLOSES } else { Duration::ZERO };
         let cut_off = self.proxy.finish((deadline - os::clock::now()) + grace);
         self.management.stop();
+        remove_unused(files);
         self.control.shutdown();
         drop(self.access);
         self.access_writer.finish();

@@ -121,7 +121,7 @@ fn apply(mut snapshot: Arc<Snapshot>, balancer: &mut Balancer) -> Result<Option<
     let current = balancer.published();
     Arc::make_mut(&mut snapshot).share_services(&current.snapshot);
     certificates::fill(&mut snapshot, Some(&current.snapshot), None)?;
-    if snapshot == current.snapshot {
+    if snapshot == current.snapshot && balancer.is_reachable() {
         return Ok(None);
     }
     drop(current);

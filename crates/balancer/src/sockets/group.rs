@@ -10,29 +10,34 @@ use model::{Address, Listener};
 use os::privileges::SwitchError;
 use os::unix_socket::{Access, NewFile, NewSocket, SocketFile};
 
+use super::HandedGroup;
 use super::shortfall::Shortfall;
 
-/// What the opening of sockets needs besides the listener.
-pub(super) struct Start<'a> {
-    pub(super) workers: usize,
+/// The opening of a configuration's sockets: what it needs besides the listeners, and what it has found.
+#[derive(Debug)]
+pub(super) struct Opening {
+    workers: usize,
     /// The user and group that Weir switches to.
-    pub(super) owner: Option<(u32, u32)>,
-    pub(super) shortfalls: &'a mut Vec<Shortfall>,
-    /// Files of new Unix sockets, to be published once all sockets are open.
-    pub(super) new_files: &'a mut Vec<NewFile>,
+    owner: Option<(u32, u32)>,
+    pub(super) shortfalls: Vec<Shortfall>,
+    /// Files of new Unix sockets, to be published once everything is open.
+    pub(super) new_files: Vec<NewFile>,
+    /// Files of Unix sockets for which others will have access.
+    pub(super) access_changes: Vec<(SocketFile, Access)>,
 }
 
-impl Start<'_> {
+impl Opening {
+    pub(super) fn new(workers: usize, owner: Option<(u32, u32)>) -> Opening {
+        let (shortfalls, new_files, access_changes) = Default::default();
+        Opening { workers, owner, shortfalls, new_files, access_changes }
+    }
+
     /// Returns who may connect to a listener's Unix socket.
-    fn access(&self, listener: &Listener) -> Result<Access, SwitchError> {
-        let own_group = self.owner.map(|(_, group)| group);
+    fn access(&self, listener: &Listener) -> Result<Access, String> {
         Ok(Access {
             mode: listener.socket.mode,
             user: self.owner.map(|(user, _)| user),
-            group: match &listener.socket.group {
-                Some(name) => Some(os::privileges::group_id(name)?),
-                None => own_group,
-            },
+            group: group_of(listener)?.or(self.owner.map(|(_, group)| group)),
         })
     }
 
@@ -44,6 +49,17 @@ impl Start<'_> {
     }
 }
 
+/// Returns the group that a listener names for its Unix socket.
+pub(super) fn group_of(listener: &Listener) -> Result<Option<u32>, String> {
+    let Some(name) = &listener.socket.group else { return Ok(None) };
+    os::privileges::group_id(name).map(Some).map_err(|error| match error {
+        SwitchError::UnknownGroup(_) => {
+            format!("there is no group {name:?} for its socket; `getent group` lists them")
+        }
+        other => other.to_string(),
+    })
+}
+
 /// The sockets of one address: one per worker at the time they were created.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
@@ -52,7 +68,7 @@ pub(crate) struct Group {
     /// The address as configured; its port may be 0.
     pub(crate) address: Address,
     /// That of a Unix socket, to be removed with it.
-    pub(super) file: Option<SocketFile>,
+    pub(crate) file: Option<SocketFile>,
     /// As configured: its connections do not outlive a change of its security settings.
     settings: Listener,
     pub(super) backlog: Option<u32>,
@@ -92,9 +108,27 @@ impl Group {
         self.name == next.name || Arc::ptr_eq(&self.sockets, &next.sockets)
     }
 
-    /// Returns whether its sockets are for those that may connect to `next`.
-    pub(super) fn has_access_of(&self, next: &Listener) -> bool {
-        self.file.is_none() || self.settings.socket == next.socket
+    /// Returns whether clients can connect to its sockets: a Unix socket still has its file.
+    pub(crate) fn is_reachable(&self) -> bool {
+        self.file.is_none_or(SocketFile::exists)
+    }
+
+    /// Notes the change of who may connect, if its Unix socket becomes that of `next`.
+    ///
+    /// # Errors
+    /// Its file cannot be given to the new group: a new socket could not.
+    pub(super) fn change_access(
+        &self,
+        next: &Listener,
+        opening: &mut Opening,
+    ) -> Result<(), Box<dyn Error>> {
+        let (Some(file), Address::Unix(path)) = (self.file, next.address) else { return Ok(()) };
+        if self.settings.socket != next.socket {
+            let access = opening.access(next)?;
+            drop(NewSocket::bind(path, access, 1, Some(file))?);
+            opening.access_changes.push((file, access));
+        }
+        Ok(())
     }
 
     /// Returns whether the security settings are those of `next`.
@@ -132,16 +166,17 @@ impl Group {
     /// a Unix socket whose file is gone, or has other permissions than are asked for now, are replaced.
     pub(super) fn adopt(
         listener: &Listener,
-        sockets: Vec<TcpListener>,
-        start: &mut Start<'_>,
+        handed: HandedGroup,
+        opening: &mut Opening,
     ) -> Result<Group, Box<dyn Error>> {
+        let HandedGroup { sockets, file, .. } = handed;
         let file = match listener.address {
             Address::Ip(_) => None,
             Address::Unix(path) => {
-                let file = SocketFile::find(path).ok();
-                let access = start.access(listener)?;
+                let file = file.map(|numbers| SocketFile::of(path, numbers));
+                let access = opening.access(listener)?;
                 if !file.is_some_and(|file| file.has(access)) {
-                    return Group::bind(listener, file, start);
+                    return Group::bind(listener, file, opening);
                 }
                 file
             }
@@ -151,7 +186,7 @@ impl Group {
             socket.set_nonblocking(true)?;
             backlog = os::listen::set_backlog(socket, listener.backlog)?;
         }
-        start.note_backlog(listener, backlog);
+        opening.note_backlog(listener, backlog);
         Ok(Group::of(listener, Arc::new(sockets), file))
     }
 
@@ -178,12 +213,13 @@ impl Group {
         }
     }
 
-    /// Binds one socket per worker, all on the listener's address. A Unix socket takes the place of
-    /// `replaced`, if that is its file.
+    /// Binds one socket per worker, all on the listener's address. A path belongs to one socket, so all
+    /// workers accept from the one Unix socket, each through a descriptor of its own; it will take the
+    /// place of `replaced`, if that is its file.
     pub(super) fn bind(
         listener: &Listener,
         replaced: Option<SocketFile>,
-        start: &mut Start<'_>,
+        opening: &mut Opening,
     ) -> Result<Group, Box<dyn Error>> {
         let (first, file) = match listener.address {
             Address::Ip(address) => {
@@ -191,17 +227,17 @@ impl Group {
             }
             Address::Unix(path) => {
                 let (backlog, _) = os::listen::asked_and_granted(listener.backlog);
-                let access = start.access(listener)?;
+                let access = opening.access(listener)?;
                 let NewSocket { listener, file } =
                     NewSocket::bind(path, access, backlog, replaced)?;
                 let known = file.file();
-                start.new_files.push(file);
+                opening.new_files.push(file);
                 (TcpListener::from(OwnedFd::from(listener)), Some(known))
             }
         };
-        start.note_backlog(listener, os::listen::asked_and_granted(listener.backlog));
+        opening.note_backlog(listener, os::listen::asked_and_granted(listener.backlog));
         let mut sockets = vec![first];
-        for _ in 1..start.workers {
+        for _ in 1..opening.workers {
             sockets.push(another(&sockets[0], listener.address, listener.backlog)?);
         }
         Ok(Group::of(listener, Arc::new(sockets), file))
@@ -216,7 +252,6 @@ fn another(
 ) -> Result<TcpListener, Box<dyn Error>> {
     Ok(match address {
         Address::Ip(_) => os::listen::bind_more(first.local_addr()?, backlog)?.listener,
-        // A path belongs to one socket, which several workers can accept from.
         Address::Unix(_) => first.try_clone()?,
     })
 }

@@ -18,11 +18,11 @@ use std::sync::Arc;
 
 use model::{Address, Admin, Listener, Snapshot};
 use os::listen::ListenError;
-use os::unix_socket::{NewFile, SocketFile, UnixSocket};
+use os::unix_socket::{NewFile, SocketFile, UnixError, UnixSocket};
 
 pub(crate) use group::Group;
 
-use group::Start;
+use group::Opening;
 use shortfall::{Shortfall, files_wanted, raise_open_files};
 
 /// Every listening socket of a balancer, and the limits that the system granted only in part.
@@ -34,6 +34,10 @@ pub(crate) struct Sockets {
     admin: Option<(Address, OwnedFd)>,
     /// The address for metrics and its socket, if there is one.
     metrics: Option<(SocketAddr, OwnedFd)>,
+    /// Files of Unix sockets that do not have their names yet.
+    new_files: Vec<NewFile>,
+    /// The user and group that this process switches to, which own the files.
+    owner: Option<(u32, u32)>,
     shortfalls: Vec<Shortfall>,
     /// Shortfalls that have been logged.
     said: Vec<Shortfall>,
@@ -42,12 +46,23 @@ pub(crate) struct Sockets {
 /// Sockets handed over by another process of this program.
 #[derive(Debug, Default)]
 pub(crate) struct Handed {
-    /// Listeners' sockets: name, address as configured, sockets.
-    pub(crate) groups: Vec<(Arc<str>, Address, Vec<TcpListener>)>,
+    /// Listeners' sockets.
+    pub(crate) groups: Vec<HandedGroup>,
     /// The admin API's address as configured, and its socket.
     pub(crate) admin: Option<(String, OwnedFd)>,
     /// The address for metrics as configured, and its socket.
     pub(crate) metrics: Option<(SocketAddr, TcpListener)>,
+}
+
+/// The sockets of one listener.
+#[derive(Debug)]
+pub(crate) struct HandedGroup {
+    pub(crate) name: Arc<str>,
+    /// As configured.
+    pub(crate) address: Address,
+    pub(crate) sockets: Vec<TcpListener>,
+    /// Device and inode of a Unix socket's file.
+    pub(crate) file: Option<(u64, u64)>,
 }
 
 /// What the admin API and metrics listen on.
@@ -65,9 +80,7 @@ pub(crate) struct Change {
     pub(crate) added: Vec<proxy::ListenerSockets>,
     /// Sockets to stop accepting on; one that moved is removed and added.
     pub(crate) removed: Vec<proxy::RemovedListener>,
-    shortfalls: Vec<Shortfall>,
-    /// Files of new Unix sockets.
-    new_files: Vec<NewFile>,
+    opening: Opening,
 }
 
 /// The addresses that cannot be bound.
@@ -94,23 +107,22 @@ pub(crate) fn workers(snapshot: &Snapshot) -> usize {
 }
 
 /// Raises the limit of open files and binds everything that was not handed over, one socket per
-/// listener and worker, the admin API's listener unless it is off, and that for metrics. Fails with
-/// every address that cannot be bound, and why.
+/// listener and worker, the admin API's listener unless it is off, and that for metrics. New Unix
+/// sockets of listeners do not have their names yet ([`Sockets::publish_files`]). Fails with every address
+/// that cannot be bound, and why.
 pub(crate) fn open(snapshot: &Snapshot, handed: Handed) -> Result<(Sockets, Doors), OpenError> {
     let workers = workers(snapshot);
     let mut errors = OpenError::default();
     let mut sockets = Sockets::default();
-    // First, since the sockets alone may exceed the limit that a shell sets.
-    raise_open_files(files_wanted(snapshot, workers as u64), &mut sockets.shortfalls);
-    let mut groups = handed.groups;
     let owner = owner(snapshot);
-    let mut new_files = Vec::new();
-    let shortfalls = &mut sockets.shortfalls;
-    let mut start = Start { workers, owner, shortfalls, new_files: &mut new_files };
+    let mut opening = Opening::new(workers, owner);
+    // First, since the sockets alone may exceed the limit that a shell sets.
+    raise_open_files(files_wanted(snapshot, workers as u64), &mut opening.shortfalls);
+    let mut groups = handed.groups;
     for listener in &snapshot.listeners {
         let opened = match take_handed(listener, &mut groups) {
-            Some(handed) => Group::adopt(listener, handed, &mut start),
-            None => Group::bind(listener, None, &mut start),
+            Some(handed) => Group::adopt(listener, handed, &mut opening),
+            None => Group::bind(listener, None, &mut opening),
         };
         match opened {
             Ok(group) => sockets.groups.push(group),
@@ -153,10 +165,9 @@ pub(crate) fn open(snapshot: &Snapshot, handed: Handed) -> Result<(Sockets, Door
             }
         }
     }
-    if errors.lines.is_empty() {
-        let published = new_files.into_iter().map(NewFile::publish);
-        errors.lines.extend(published.filter_map(|file| Some(file.err()?.to_string())));
-    }
+    sockets.new_files = opening.new_files;
+    sockets.shortfalls = opening.shortfalls;
+    sockets.owner = owner;
     if errors.lines.is_empty() { Ok((sockets, doors)) } else { Err(errors) }
 }
 
@@ -198,15 +209,11 @@ impl Sockets {
             groups: Vec::with_capacity(next.listeners.len()),
             added: Vec::new(),
             removed: Vec::new(),
-            shortfalls: Vec::new(),
-            new_files: Vec::new(),
+            opening: Opening::new(workers, self.owner),
         };
-        raise_open_files(files_wanted(next, workers as u64), &mut change.shortfalls);
-        let shortfalls = &mut change.shortfalls;
-        let new_files = &mut change.new_files;
-        let mut start = Start { workers, owner: owner(next), shortfalls, new_files };
+        raise_open_files(files_wanted(next, workers as u64), &mut change.opening.shortfalls);
         for listener in &next.listeners {
-            match self.group_for(listener, &mut start) {
+            match self.group_for(listener, &mut change.opening) {
                 Ok(group) => change.groups.push(group),
                 Err(error) => errors.add(&listener_label(listener), listener.address, &*error),
             }
@@ -243,13 +250,16 @@ impl Sockets {
         &mut self,
         change: Change,
     ) -> (Vec<proxy::ListenerSockets>, Vec<proxy::RemovedListener>) {
-        let Change { groups, added, removed, shortfalls, new_files } = change;
-        for file in new_files {
-            // Its directory has taken the file, so that only a change of the directory since then explains it.
-            if let Err(error) = file.publish() {
-                tracing::error!(%error, "no client can connect to this listener");
+        let Change { groups, added, removed, opening } = change;
+        let Opening { shortfalls, new_files, access_changes, .. } = opening;
+        for (file, access) in access_changes {
+            // Rare, since a new file could have this access.
+            if let Err(error) = file.change(access) {
+                tracing::error!(path = %file.path(), %error, "the socket's permissions stay");
             }
         }
+        self.new_files = new_files;
+        self.publish_files_or_log();
         for group in &groups {
             let before = self.groups.iter().find(|old| old.name == group.name);
             if before.is_some_and(|before| before.backlog != group.backlog) {
@@ -258,32 +268,47 @@ impl Sockets {
         }
         let is_kept = |file: &SocketFile| groups.iter().any(|new| new.file == Some(*file));
         let gone = self.groups.iter().filter_map(|old| old.file).filter(|file| !is_kept(file));
-        gone.for_each(remove);
+        gone.for_each(|file| log_if_it_stays(file, file.remove()));
         self.groups = groups;
         self.shortfalls = shortfalls;
         (added, removed)
     }
 
-    /// Removes the files of the listeners' Unix sockets, so that no client connects any more: for a stop,
-    /// not when another process accepts on the sockets.
-    pub(crate) fn remove_files(&self) {
-        self.groups.iter().filter_map(|group| group.file).for_each(remove);
+    /// Gives new Unix sockets their names, from which on clients connect to them. Returns why it is
+    /// impossible, for each.
+    pub(crate) fn publish_files(&mut self) -> Vec<UnixError> {
+        self.new_files.drain(..).filter_map(|file| file.publish().err()).collect()
     }
 
-    /// Closes our own descriptors; the workers' are the last ones then.
-    pub(crate) fn close(&mut self) {
+    /// As [`Sockets::publish_files`], when it is too late to give up: logs what is impossible. Rare, since
+    /// the directory has just taken the file.
+    pub(crate) fn publish_files_or_log(&mut self) {
+        for error in self.publish_files() {
+            tracing::error!(%error, "no client can connect to this listener");
+        }
+    }
+
+    /// Returns the files of Unix sockets.
+    pub(crate) fn files(&self) -> Vec<SocketFile> {
+        self.groups.iter().filter_map(|group| group.file).collect()
+    }
+
+    /// Closes our own descriptors; the workers' are the last ones then. Returns the files of Unix sockets,
+    /// to be removed once those are closed, too.
+    pub(crate) fn close(&mut self) -> Vec<SocketFile> {
+        let files = self.files();
         self.groups.clear();
         self.admin = None;
         self.metrics = None;
+        files
     }
 
     /// Returns the sockets that a listener has in the next configuration: its own, those of a
-    /// listener that had its address before, or new ones. A Unix socket for which others have access now
-    /// is replaced by a new one.
+    /// listener that had its address before, or new ones, as if the file of a Unix socket is gone.
     fn group_for(
         &self,
         listener: &Listener,
-        start: &mut Start<'_>,
+        opening: &mut Opening,
     ) -> Result<Group, Box<dyn Error>> {
         let there = |group: &&Group| group.address == listener.address;
         let same_name = |group: &&Group| group.name == listener.name;
@@ -294,14 +319,11 @@ impl Sockets {
             None if listener.address.is_any_port() => None,
             None => groups.next(),
         };
-        let replaced = match taken {
-            Some(taken) if taken.has_access_of(listener) => {
-                return Ok(Group::of(listener, Arc::clone(&taken.sockets), taken.file));
-            }
-            Some(taken) => taken.file,
-            None => None,
-        };
-        Group::bind(listener, replaced, start).map_err(|error| match self.overlapping(listener) {
+        if let Some(taken) = taken.filter(|taken| taken.is_reachable()) {
+            taken.change_access(listener, opening)?;
+            return Ok(Group::of(listener, Arc::clone(&taken.sockets), taken.file));
+        }
+        Group::bind(listener, None, opening).map_err(|error| match self.overlapping(listener) {
             Some(own) => format!(
                 "cannot listen on {}: this balancer itself listens on {} (listener {:?}), which \
                  includes it, until the next configuration is in force; remove that listener \
@@ -340,17 +362,23 @@ impl Sockets {
 /// only once they are bound.
 pub(crate) fn obstacle(listener: &Listener) -> Option<String> {
     let Address::Unix(path) = listener.address else { return None };
-    let found = listener.socket.group.as_deref().map(os::privileges::group_id).transpose();
-    let error = match (UnixSocket::check(path), found) {
+    let error = match (UnixSocket::check(path), group::group_of(listener)) {
         (Err(error), _) => error.to_string(),
-        (_, Err(error)) => error.to_string(),
+        (_, Err(error)) => error,
         (Ok(()), Ok(_)) => return None,
     };
     Some(format!("{}: {error}", listener_label(listener)))
 }
 
-fn remove(file: SocketFile) {
-    if let Err(error) = file.remove() {
+/// Removes these files as far as no process listens on their sockets any more.
+pub(crate) fn remove_unused(files: &[SocketFile]) {
+    for file in files {
+        log_if_it_stays(*file, file.remove_if_unused());
+    }
+}
+
+fn log_if_it_stays(file: SocketFile, removed: io::Result<()>) {
+    if let Err(error) = removed {
         // The next start replaces it.
         tracing::debug!(%error, path = %file.path(), "the socket's file stays");
     }
@@ -362,15 +390,11 @@ fn listener_label(listener: &Listener) -> String {
 
 /// Takes a listener's sockets out of those that were handed over: by address or, with port 0, by
 /// name.
-fn take_handed(
-    listener: &Listener,
-    groups: &mut Vec<(Arc<str>, Address, Vec<TcpListener>)>,
-) -> Option<Vec<TcpListener>> {
-    let found = groups.iter().position(|(name, address, _)| {
+fn take_handed(listener: &Listener, groups: &mut Vec<HandedGroup>) -> Option<HandedGroup> {
+    let found = groups.iter().position(|HandedGroup { name, address, .. }| {
         *address == listener.address && (!address.is_any_port() || *name == listener.name)
     })?;
-    let (_, _, sockets) = groups.swap_remove(found);
-    (!sockets.is_empty()).then_some(sockets)
+    Some(groups.swap_remove(found)).filter(|group| !group.sockets.is_empty())
 }
 
 /// Opens the admin API's listener: on the socket that was handed over, if it matches.

@@ -214,9 +214,11 @@ fn a_bind_failure_changes_nothing_and_names_our_own_listener_in_the_way() {
 fn sockets_that_were_handed_over_are_all_kept() {
     let (sockets, mut next) = opened(&["one", "gone"]);
     let handed = |sockets: &Sockets| {
-        let groups = sockets.groups().iter().map(|group| {
-            let copies = group.sockets.iter().map(|socket| socket.try_clone().unwrap());
-            (Arc::clone(&group.name), group.address, copies.collect())
+        let groups = sockets.groups().iter().map(|group| HandedGroup {
+            name: Arc::clone(&group.name),
+            address: group.address,
+            sockets: group.sockets.iter().map(|socket| socket.try_clone().unwrap()).collect(),
+            file: None,
         });
         Handed { groups: groups.collect(), ..Handed::default() }
     };

@@ -9,7 +9,7 @@ use admin_api::handover::{self, FORM, Manifest, Message, Opening};
 use model::AffinityKey;
 
 use crate::server_states::ServerStates;
-use crate::sockets::Handed;
+use crate::sockets::{Handed, HandedGroup};
 
 /// Environment variable with the number of the descriptor from which the manifest is read.
 pub(super) const VARIABLE: &str = "WEIR_HANDOVER";
@@ -76,7 +76,12 @@ impl Predecessor {
             let sockets = sockets
                 .map(|number| Ok(TcpListener::from(descriptor(number)?)))
                 .collect::<Result<_, String>>()?;
-            self.handed.groups.push((Arc::from(listener.name), listener.address, sockets));
+            self.handed.groups.push(HandedGroup {
+                name: Arc::from(listener.name),
+                address: listener.address,
+                sockets,
+                file: listener.file,
+            });
         }
         if let Some(admin) = manifest.admin {
             self.handed.admin = Some((admin.address, descriptor(admin.socket)?));

@@ -13,6 +13,7 @@ use admin_api::handover::{self, FORM, Manifest, Message};
 use admin_api::receipt::{HandedOver, Process, Upgrade, UpgradeResult};
 use model::{AffinityKey, Moment};
 use os::process::Ask;
+use os::unix_socket::SocketFile;
 
 use super::predecessor::VARIABLE;
 use super::program::Program;
@@ -145,7 +146,12 @@ fn start(
 fn listeners(sockets: &Sockets) -> Vec<handover::Listener> {
     let groups = sockets.groups().iter().map(|group| {
         let sockets = group.sockets.iter().map(AsRawFd::as_raw_fd).collect();
-        handover::Listener { name: group.name.to_string(), address: group.address, sockets }
+        handover::Listener {
+            name: group.name.to_string(),
+            address: group.address,
+            sockets,
+            file: group.file.map(SocketFile::device_and_inode),
+        }
     });
     groups.collect()
 }

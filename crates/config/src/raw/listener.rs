@@ -172,7 +172,6 @@ fn warn_if_all_trusted(trusted: &[At<ipnet::IpNet>], table: &Table<'_>) {
     }
 }
 
-/// Reads `client_address` of the listener `table`.
 /// Reads who may connect to a Unix socket.
 fn socket(table: &mut Table<'_>, address: Option<&At<Address>>) -> SocketAccess {
     let span = table.own_key_span("socket");
@@ -196,6 +195,7 @@ fn socket(table: &mut Table<'_>, address: Option<&At<Address>>) -> SocketAccess 
     SocketAccess { mode: mode.map_or(usual.mode, |at| at.value), group: group.map(|at| at.value) }
 }
 
+/// Reads `client_address` of the listener `table`.
 fn client_address(table: &mut Table<'_>, trusts_none: bool) -> ClientAddress {
     let span = table.own_key_span("client_address");
     let Some(mut below) = table.table("client_address") else {

@@ -45,6 +45,8 @@ pub(crate) fn unix_path(
             Wrong::new("the name of the socket is missing")
         } else if path.contains(char::is_control) {
             Wrong::new("the path of a Unix socket has no control characters")
+        } else if !UnixPath::is_plain(path) {
+            Wrong::new("the path of a Unix socket has no parts that are empty, . or ..")
         } else {
             Wrong::new(format!("longer than the {bytes_max} bytes of a Unix socket"))
         }

@@ -105,10 +105,7 @@ pub(crate) struct ReceiptArgs {
 
 /// As in the configuration, or as the log shows it: `http://127.0.0.1:9900/`.
 fn address(text: &str) -> Result<Address, String> {
-    let bare = match text.strip_prefix("http://") {
-        Some(url) => url.trim_end_matches('/'),
-        None => text,
-    };
+    let bare = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
     bare.parse().map_err(|_| {
         "an IP address and a port, such as 127.0.0.1:9900, or unix:/run/weir/admin.sock".to_owned()
     })

@@ -48,6 +48,7 @@ fn probes(row: &Row) -> Vec<[String; 2]> {
     let own_host = format!("Host {}", row.endpoint);
     let own_tls = match &row.endpoint {
         Endpoint::Address(Address::Ip(address)) => format!("TLS as {}", address.ip()),
+        // What names no other host names localhost, which is shown as it is.
         Endpoint::Address(Address::Unix(_)) | Endpoint::Name(..) => String::new(),
     };
     row.probes

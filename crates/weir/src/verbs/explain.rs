@@ -212,16 +212,17 @@ connection_refused
 
 What happened
   The server refused the connection. Its host is up and answers, but nothing
-  listens on that port.
+  listens on that port; or there is no Unix socket at that path, or Weir's user
+  may not write to it.
 
 Why it usually happens
   The process is not running, is still starting, or listens on another port or
   on 127.0.0.1 only. A firewall that rejects looks the same.
 
 What to do
-  On the server, `ss -ltn` shows what listens. Start the process, or fix the
-  server's `address`. With a `check` such a server is taken out before requests
-  reach it.
+  On the server, `ss -ltn` shows what listens; for a Unix socket, `ls -l` shows
+  who may connect. Start the process, or fix the server's `address`. With a
+  `check` such a server is taken out before requests reach it.
 ";
         assert_eq!(page(Cause::ConnectionRefused, false), expected);
     }

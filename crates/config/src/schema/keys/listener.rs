@@ -137,7 +137,7 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
 static SOCKET: TableSpec = TableSpec {
     heading: "socket of [[listener]]",
     path: "listener.socket",
-    doc: "Who may connect to a listener on a Unix socket: those that may write to its file. The file belongs to Weir's user. It has these permissions before it has its name, and takes the place of a file that an earlier process has left. A stop removes it, if Weir's user may.",
+    doc: "Who may connect to a listener on a Unix socket: those that may write to its file. The file belongs to Weir's user. It has these permissions before it has its name, and replaces a file that an earlier process has left. A stop removes it, if Weir's user may write to the directory.",
     example: "[[listener]]\naddress = \"unix:/run/weir/http.sock\"\nsocket = { mode = \"660\", group = \"www-data\" }\n",
     keys: &[
         key(

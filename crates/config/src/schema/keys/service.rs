@@ -202,7 +202,7 @@ static CHECK: TableSpec = TableSpec {
         key(
             "host",
             HOST,
-            Absent::Then("the server's address"),
+            Absent::Then("the server's address; `localhost` for a Unix socket"),
             "http and grpc: the Host field, optionally with a port.",
         ),
         key(

@@ -138,7 +138,7 @@ pub(crate) static SERVICE_TLS: TableSpec = TableSpec {
         key(
             "name",
             HOST,
-            Absent::Then("the server's host name, or its address"),
+            Absent::Then("the server's host name, or its address; `localhost` for a Unix socket"),
             "The server name to send (SNI), which the servers' certificates must contain.",
         ),
         key(

@@ -273,3 +273,43 @@ fn a_body_that_breaks_off_has_no_end() {
     let line = wait::until("the access line", BOUND, || weir.access().into_iter().next());
     assert_eq!(line["cause"], "http_response_incomplete");
 }
+
+/// Weir never decompresses, whatever a client accepts: what is small on the network stays small in memory.
+#[test]
+fn nothing_is_decompressed() {
+    let Some(scene) = Scene::new("compression-bomb", &[]) else { return };
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let zeros = vec![0; 1 << 20];
+    for _ in 0..64 {
+        encoder.write_all(&zeros).unwrap();
+    }
+    let bomb = Arc::new(encoder.finish().unwrap());
+    assert!(bomb.len() < 100_000, "{}", bomb.len());
+    let (uploads, served) = (Arc::new(Mutex::new(Vec::new())), Arc::clone(&bomb));
+    let seen = Arc::clone(&uploads);
+    let server = Rogue::start(scene.address(11, 8080), move |peer| {
+        while let Some((_, body)) = peer.message() {
+            seen.lock().unwrap().push(body);
+            peer.say(format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+                served.len()
+            ));
+            peer.say(&*served);
+        }
+    });
+    let mut weir = Weir::start(&scene, &configuration(&scene, "", &server, "true"));
+    let before = weir.process().resident_bytes();
+    for accepted in [None, Some("identity"), Some("gzip;q=0"), Some("br")] {
+        let mut connection = http::Connection::open(weir.front()).unwrap();
+        let field = accepted.map(|codings| format!("Accept-Encoding: {codings}"));
+        let mut fields = vec!["Content-Encoding: gzip"];
+        fields.extend(field.as_deref());
+        let answer = connection.request("POST", "/", &fields, &bomb).unwrap();
+        assert_eq!((answer.status, answer.field("content-encoding")), (200, Some("gzip")));
+        assert!(answer.body == *bomb, "{accepted:?}: {} bytes", answer.body.len());
+    }
+    let uploads = uploads.lock().unwrap();
+    assert!(uploads.len() == 4 && uploads.iter().all(|body| *body == *bomb));
+    let grown_bytes = weir.process().resident_bytes().saturating_sub(before);
+    assert!(grown_bytes < 16 << 20, "{grown_bytes} bytes");
+}

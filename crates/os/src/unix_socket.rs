@@ -1,5 +1,5 @@
-//! A listening Unix socket, to whose file only those that it is meant for ever have access. Replaces a
-//! file left behind by a crash, but never the socket of a running process.
+//! A listening Unix socket. At no moment do others have access to its file than those that it is meant
+//! for. Replaces a file left behind by a crash, but never the socket of a running process.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -85,8 +85,8 @@ pub struct NewFile {
 
 impl NewSocket {
     /// Listens for `path`, with room for `backlog` connections that are not accepted yet (the kernel
-    /// grants at most net.core.somaxconn). It will replace a stale socket; a socket on which a process listens is left alone, unless it is `replaced`, and so is a file of
-    /// another kind.
+    /// grants at most net.core.somaxconn). It will replace a stale socket; a socket on which a process
+    /// listens is left alone, unless it is `replaced`, and so is a file of another kind.
     ///
     /// # Errors
     /// A process listens there, a file of another kind exists there, or the system refuses.

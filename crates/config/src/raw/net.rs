@@ -11,9 +11,12 @@ use crate::diagnostic::quote;
 /// An address to listen on: `0.0.0.0:8080`, `[::1]:8080`, `unix:/run/weir/http.sock`. `example` is
 /// the path of a Unix socket for the message.
 pub(crate) fn listen_address(text: &str, example: &str) -> Result<Address, Wrong> {
-    /// A new socket is created beside the old one under a name that is longer by this much.
-    const SUFFIX_BYTES: usize = ".new".len();
-    match unix_path(text, example, UnixPath::BYTES_MAX - SUFFIX_BYTES) {
+    /// A new socket is created beside the old one under a name that is longer by this.
+    const SUFFIX: &str = ".new";
+    match unix_path(text, example, UnixPath::BYTES_MAX - SUFFIX.len()) {
+        Some(Ok(path)) if path.as_str().ends_with(SUFFIX) => Err(Wrong::new(format!(
+            "a name that ends in {SUFFIX} is for the socket that replaces another"
+        ))),
         Some(path) => path.map(Address::Unix),
         None => ip_address(text).map(Address::Ip),
     }

@@ -117,22 +117,22 @@ fn a_server_on_a_unix_socket_is_a_server_like_any_other() {
         assert_eq!(got.code, Some(0), "{got:?}");
         assert!(std::fs::read(&copy).unwrap() == big, "{name}");
     }
-    let weight = |name: &str| {
+    let server = |name: &str| {
         let status = weir.api("/api/v1/services");
         let found = status["services"][0]["servers"].as_array().unwrap().iter();
         found.clone().find(|one| one["name"] == name).cloned().unwrap_or(Value::Null)
     };
-    assert_eq!(weight(&servers[0])["address"], *servers[0]);
+    assert_eq!(server(&servers[0])["address"], *servers[0]);
     assert!(weir.metric("weir_server_requests_total", &["app", &servers[0]]) >= 2.0);
 
     // An operator names it as it is written.
     let admin = scene.admin().to_string();
     let drained = run(&scene, &["drain", "app", &servers[1], "--admin", &admin]);
     assert_eq!(drained.code, Some(0), "{drained:?}");
-    wait::until("drained", SOON, || (weight(&servers[1])["state"] == "drain").then_some(()));
+    wait::until("drained", SOON, || (server(&servers[1])["state"] == "drain").then_some(()));
     // Its process ends: the check notices, and no request fails.
     one.process.kill();
-    wait::until("down", SOON, || (weight(&servers[0])["health"] == "down").then_some(()));
+    wait::until("down", SOON, || (server(&servers[0])["health"] == "down").then_some(()));
     let rest: Vec<_> = (0..4).map(|_| http::get(weir.front(), "/").unwrap()).collect();
     assert!(rest.iter().all(|answer| server_of(answer) == "nginx12"), "{rest:?}");
 }
@@ -484,8 +484,8 @@ fn a_user_without_privileges_keeps_its_sockets() {
     wait::until("it to serve", SOON, || get(&scene, "http.sock", "/", "").ok());
     let owner =
         |name: &str| path(&scene, name).metadata().map(|file| (file.uid(), file.mode() & 0o777));
-    let (nobody, mode) = owner("http.sock").unwrap();
-    assert!(nobody != 0 && mode == 0o660, "{nobody} {mode:o}");
+    let (uid, mode) = owner("http.sock").unwrap();
+    assert!(uid != 0 && mode == 0o660, "{uid} {mode:o}");
     let admin = |target: &str| {
         let mut connection = http::Connection::open(scene.admin()).unwrap();
         connection.request("POST", target, &[], b"").unwrap()
@@ -493,7 +493,7 @@ fn a_user_without_privileges_keeps_its_sockets() {
     // Its own group, but no other.
     scene.file("weir.toml", text("socket = { mode = \"600\" }"));
     assert_eq!(admin("/api/v1/reload").status, 200);
-    assert_eq!(owner("http.sock").unwrap(), (nobody, 0o600));
+    assert_eq!(owner("http.sock").unwrap(), (uid, 0o600));
     scene.file("weir.toml", text("socket = { mode = \"600\", group = \"root\" }"));
     let refused = admin("/api/v1/reload");
     assert!(
@@ -507,7 +507,7 @@ fn a_user_without_privileges_keeps_its_sockets() {
     let successor = e2e::NewProcess::of(&upgraded.json());
     first.wait(Duration::from_secs(30));
     assert_eq!(get(&scene, "http.sock", "/", "").unwrap().1, "here");
-    assert_eq!(owner("http.sock").unwrap(), (nobody, 0o666));
+    assert_eq!(owner("http.sock").unwrap(), (uid, 0o666));
     successor.signal(Signal::TERM);
     wait::until("the end", SOON, || (!successor.is_running()).then_some(()));
     assert!(!path(&scene, "http.sock").exists());

@@ -69,12 +69,6 @@ impl From<SocketAddr> for Address {
     }
 }
 
-impl PartialEq<SocketAddr> for Address {
-    fn eq(&self, other: &SocketAddr) -> bool {
-        matches!(self, Address::Ip(address) if address == other)
-    }
-}
-
 /// Displays it as written in the configuration: `10.0.1.5:8080`, `unix:/run/app.sock`.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

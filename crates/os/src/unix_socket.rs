@@ -505,7 +505,7 @@ mod tests {
         fs::set_permissions(&precious, fs::Permissions::from_mode(0o640)).unwrap();
         let before = fs::metadata(&precious).unwrap();
         symlink(&precious, &link).unwrap();
-        // Whom only root could give it to; and for anybody else, it is theirs already.
+        // Only root can give a file to another user.
         let other = Some(65_534).filter(|_| rustix::process::geteuid().is_root());
         let other_owner = Access { user: other, group: other, ..ACCESS };
         for path in [&link, &precious] {

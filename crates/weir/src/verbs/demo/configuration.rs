@@ -99,6 +99,6 @@ mod tests {
         assert_eq!(snapshot.routes.len(), 2);
         assert_eq!(snapshot.services[0].in_flight_max, Some(IN_FLIGHT_MAX));
         assert_eq!(snapshot.services[1].servers.len(), 2);
-        assert_eq!(snapshot.admin.unwrap().address, admin);
+        assert_eq!(snapshot.admin.unwrap().address, admin.into());
     }
 }

@@ -91,6 +91,7 @@ pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "httpdate",
     "ipnet",
     "memchr",
+    "prost",
     "rcgen",
     "regex",
     "rustls",

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::process;
 
 /// Returns all metrics in `format`.
-pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> String {
+pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> Vec<u8> {
     let published = context.registry.load_full();
     let views = views(&published, now);
     // Both are in the order of the IDs.
@@ -35,11 +35,10 @@ pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> Stri
         services: services.map(|(view, spec)| service(context, view, spec)).collect(),
         routes_in_maintenance: routes_in_maintenance(context, &published),
         servers: views.iter().flat_map(|view| servers(view, idle.as_ref())).collect(),
+        server_histograms: published.snapshot.metrics.server_histograms,
         probes: (context.sources.probes)(),
     };
-    let mut text = String::new();
-    write(&context.counters.totals(), &gauges, format, &mut text);
-    text
+    write(&context.counters.totals(), &gauges, format)
 }
 
 /// Returns the current state of every service.
@@ -108,6 +107,7 @@ fn servers<'a>(
             failures: endpoint.failures,
             idle_connections: idle,
             tcp: endpoint.tcp,
+            latency: Some(&endpoint.state.latency),
         }
     })
 }

@@ -36,6 +36,7 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
             "address": snapshot.metrics.listener.as_ref().map(|one| one.address.to_string()),
             "token": snapshot.metrics.listener.as_ref().is_some_and(|one| one.token_file.is_some()),
             "tls": snapshot.metrics.listener.as_ref().is_some_and(|one| one.tls.is_some()),
+            "server_histograms": snapshot.metrics.server_histograms,
             "statsd": snapshot.metrics.statsd.as_ref().map(ToString::to_string),
             "graphite": snapshot.metrics.graphite.as_ref().map(ToString::to_string),
             "interval_ms": millis(snapshot.metrics.interval),

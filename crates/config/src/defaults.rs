@@ -55,6 +55,8 @@ pub(crate) const DECISIONS: f64 = 0.0;
 pub(crate) const DOCTOR: bool = true;
 /// A few milliseconds of CPU time each; shorter events still show in the counters.
 pub(crate) const DOCTOR_INTERVAL: Duration = secs(10);
+/// Each server would have about 80 series.
+pub(crate) const SERVER_HISTOGRAMS: bool = false;
 /// The same as statsd's own flush interval.
 pub(crate) const METRICS_INTERVAL: Duration = secs(10);
 pub(crate) const SYSLOG_APP_NAME: &str = "weir";

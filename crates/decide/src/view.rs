@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{Address, Administrative, Cause, Health, Moment, ServerTarget, TcpPathTotals};
+use model::{
+    Address, Administrative, Cause, Health, Moment, ServerState, ServerTarget, TcpPathTotals,
+};
 
 use crate::live::LiveService;
 use crate::pick::peak_ewma::latency_us;
@@ -13,7 +15,7 @@ use crate::slow_start;
 use crate::zones::{Reason, Tier};
 
 /// A service at one moment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct ServiceView {
     /// Its name.
     pub name: Arc<str>,
@@ -47,7 +49,7 @@ pub struct UnresolvedView {
 }
 
 /// A server of a service at one moment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct EndpointView {
     /// Its configured name.
     pub name: Arc<str>,
@@ -87,6 +89,8 @@ pub struct EndpointView {
     pub tcp: TcpPathTotals,
     /// Whether it receives new requests.
     pub eligible: bool,
+    /// Its state as it goes on, for figures that are too large to copy.
+    pub state: Arc<ServerState>,
 }
 
 impl LiveService {
@@ -116,6 +120,7 @@ impl LiveService {
                 latency: latency_us(state, now).map(|us| Duration::from_micros(us as u64)),
                 tcp: state.tcp.totals(),
                 eligible: endpoints.is_eligible_at(index),
+                state: Arc::clone(state),
             }
         });
         let resolved: HashSet<&str> = endpoints.all.iter().map(|one| &*one.row.name).collect();

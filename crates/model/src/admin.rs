@@ -20,6 +20,8 @@ pub struct Admin {
 pub struct Metrics {
     /// Where they are fetched from other machines.
     pub listener: Option<MetricsListener>,
+    /// Whether each server's durations are exposed as classic histograms, too.
+    pub server_histograms: bool,
     /// A statsd server, by UDP.
     pub statsd: Option<HostPort>,
     /// A graphite (carbon) server, by TCP, in the plaintext protocol.
@@ -46,6 +48,7 @@ impl Metrics {
     pub fn none() -> Metrics {
         Metrics {
             listener: None,
+            server_histograms: false,
             statsd: None,
             graphite: None,
             interval: Duration::from_secs(10),

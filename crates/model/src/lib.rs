@@ -18,12 +18,14 @@ mod cors;
 mod endpoint;
 mod error_page;
 mod filter;
+pub mod histogram;
 mod log;
 mod maintenance;
 mod moment;
 mod networks;
 mod outcome;
 pub mod path;
+mod server_latency;
 mod server_state;
 mod service;
 mod snapshot;
@@ -61,6 +63,7 @@ pub use maintenance::{Maintained, Maintenance};
 pub use moment::Moment;
 pub use networks::Networks;
 pub use outcome::{Attempt, Timings};
+pub use server_latency::{ServerLatency, ServerLatencyTotals};
 pub use server_state::{Administrative, CauseCounts, Health, ServerState};
 pub use service::{
     Balance, BalanceWord, HashKey, HashOn, HashOnWord, PassiveHealth, QueueLimits, Retries,

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::{Cause, Moment, TcpPath, TrialCounts};
+use crate::{Cause, Moment, ServerLatency, TcpPath, TrialCounts};
 
 crate::words! {
     /// Health according to the checks.
@@ -77,6 +77,8 @@ pub struct ServerState {
     last_response_us: AtomicU64,
     /// TCP statistics of the path to it.
     pub tcp: TcpPath,
+    /// How long its requests took.
+    pub latency: ServerLatency,
 }
 
 /// A count for each cause. Allocates its memory with the first failure: most servers have none.

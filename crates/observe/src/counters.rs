@@ -112,6 +112,8 @@ pub struct ServiceCounters {
     pub queue: Histogram,
     /// Time to establish connections.
     pub connect: Histogram,
+    /// TCP round-trip times to clients, of sampled exchanges.
+    pub client_round_trip: Histogram,
 }
 
 impl ServiceCounters {
@@ -332,7 +334,7 @@ mod tests {
         let timeout = timings(60_000_000, 0);
         counters.exchange_ended(Cause::HttpResponseTimeout, Some(504), 1, &timeout);
         let totals = |histogram: &Histogram| {
-            let mut totals = crate::HistogramTotals::default();
+            let mut totals = model::histogram::HistogramTotals::default();
             histogram.add_to(&mut totals);
             totals
         };
@@ -351,7 +353,7 @@ mod tests {
         counters.exchange_ended(Cause::QueueFull, Some(429), 0, &timings);
         counters.exchange_ended(Cause::Completed, Some(200), 3, &timings);
         let count = |histogram: &Histogram| {
-            let mut totals = crate::HistogramTotals::default();
+            let mut totals = model::histogram::HistogramTotals::default();
             histogram.add_to(&mut totals);
             totals.count()
         };

@@ -18,7 +18,7 @@ mod digits;
 
 pub use counters::{Counter, ListenerCounters, ServiceCounters, Shard};
 pub use exposition::{Format, Gauges};
-pub use histogram::{Histogram, HistogramTotals};
+pub use histogram::Histogram;
 pub use in_flight::{InFlight, InFlightFilter, InFlightReport, Stage};
 pub use record::{AccessRecord, Concurrency, TcpRecord, TcpSide, TlsRecord};
 pub use registry::{ListenerTotals, Registry, ServiceTotals, Totals};

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use model::histogram::HistogramTotals;
 use model::{AddressFound, Cause, Mirrored};
 
 use crate::counters::{
     CAUSES, Configured, ExchangeCounters, ListenerCounters, Names, STATUS_CLASSES, ServiceCounters,
     Shard,
 };
-use crate::histogram::HistogramTotals;
 
 /// The shards of all workers. Lives for the whole process; shared.
 #[derive(Debug, Default)]
@@ -145,6 +145,7 @@ pub struct ServiceTotals {
     pub first_byte: HistogramTotals,
     pub queue: HistogramTotals,
     pub connect: HistogramTotals,
+    pub client_round_trip: HistogramTotals,
 }
 
 impl ServiceTotals {
@@ -169,6 +170,7 @@ impl ServiceTotals {
         counters.first_byte.add_to(&mut self.first_byte);
         counters.queue.add_to(&mut self.queue);
         counters.connect.add_to(&mut self.connect);
+        counters.client_round_trip.add_to(&mut self.client_round_trip);
     }
 }
 

@@ -135,6 +135,9 @@ impl Record {
 
     /// Records how long connecting took, whether or not it succeeded.
     pub(crate) fn dialled(&mut self, took: Duration, connected: bool) {
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.state.latency.connect.record(took);
+        }
         self.timings.connect += took;
         self.connections += u32::from(connected);
     }
@@ -221,6 +224,12 @@ impl Record {
             }
             _ => cause,
         }
+    }
+
+    /// Returns whether a server has answered: with a response head, or in TCP mode by serving a
+    /// connection to its end.
+    fn is_answered(&self) -> bool {
+        !self.timings.first_byte.is_zero() || self.cause == Cause::Completed
     }
 
     /// Returns how often the request was sent to a server.
@@ -357,6 +366,10 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
     let status = (record.status > 0).then_some(record.status);
     plane.listeners[line.listener.0 as usize].exchanges.count(record.cause, status);
     count_service(worker, plane, record, status);
+    if let (Some(id), Some(tcp)) = (record.service, line.tcp_client) {
+        let counters = plane.service_counters(id, &worker.shard);
+        counters.client_round_trip.record(tcp.round_trip);
+    }
     if plane.logs {
         line::write(worker, plane, line, record, status);
     }
@@ -364,6 +377,9 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
 
 fn count_service(worker: &Worker, plane: &Plane, record: &Record, status: Option<u16>) {
     let Some(id) = record.service else { return };
+    if let Some(endpoint) = record.endpoint.as_ref().filter(|_| record.is_answered()) {
+        endpoint.state.latency.whole.record(record.ended - record.admitted_at);
+    }
     let counters = plane.service_counters(id, &worker.shard);
     counters.exchange_ended(record.cause, status, record.attempts(), &record.timings);
     counters.request_body_bytes.add(record.body_in);

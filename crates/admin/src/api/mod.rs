@@ -94,8 +94,8 @@ pub(crate) async fn harden(request: Request, next: Next) -> Response {
 pub(crate) async fn metrics(State(api): Api, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let format = accept.map_or(Format::Prometheus, Format::for_accept);
-    let text = gather::exposition(&api, format, os::clock::now());
-    ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
+    let body = gather::exposition(&api, format, os::clock::now());
+    ([(header::CONTENT_TYPE, format.content_type())], body).into_response()
 }
 
 async fn checks(State(api): Api) -> Indented<Plan> {

@@ -92,7 +92,8 @@ fn to_its_end(runtime: Runtime, work: impl Future<Output = ()>) {
 }
 
 async fn run(options: Options, mut before: Totals, mut stopped: watch::Receiver<bool>) {
-    let Metrics { listener: _, statsd, graphite, interval, prefix } = &options.metrics;
+    let Metrics { listener: _, server_histograms: _, statsd, graphite, interval, prefix } =
+        &options.metrics;
     let mut statsd = statsd.clone().map(Statsd::new);
     let mut graphite = graphite.clone().map(Graphite::new);
     let mut ticks = interval_at(Instant::now() + *interval, *interval);

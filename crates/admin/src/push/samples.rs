@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use decide::ServiceView;
 use model::Cause;
+use model::histogram::HistogramTotals;
 use observe::counters::STATUS_CLASSES;
 use observe::exposition::ProcessGauges;
 use observe::registry::ExchangeTotals;
-use observe::{HistogramTotals, ListenerTotals, ServiceTotals, Totals};
+use observe::{ListenerTotals, ServiceTotals, Totals};
 
 use crate::gather::is_ready;
 

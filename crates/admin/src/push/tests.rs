@@ -57,6 +57,7 @@ impl Rig {
     fn push(&self, statsd: Option<SocketAddr>, graphite: Option<SocketAddr>) -> Handle {
         let metrics = Metrics {
             listener: None,
+            server_histograms: false,
             statsd: statsd.map(HostPort::from),
             graphite: graphite.map(HostPort::from),
             interval: INTERVAL,

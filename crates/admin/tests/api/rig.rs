@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 const CONFIGURATION: &str = r#"
 zone = "a"
+metrics = { server_histograms = true }
 
 [[listener]]
 name = "public"

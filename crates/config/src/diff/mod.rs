@@ -196,7 +196,7 @@ fn by_name(one: &Authentication, snapshot: &Snapshot) -> (Authentication, Option
 }
 
 fn metrics_words(before: &Metrics, after: &Metrics, words: &mut Words) {
-    let Metrics { listener, statsd, graphite, interval, prefix } = before;
+    let Metrics { listener, server_histograms, statsd, graphite, interval, prefix } = before;
     words.value("metrics.address", listener, &after.listener, |listener| {
         or(listener.as_ref().map(|listener| listener.address), "none")
     });
@@ -206,6 +206,7 @@ fn metrics_words(before: &Metrics, after: &Metrics, words: &mut Words) {
     });
     let tls = |listener: &Option<MetricsListener>| listener.as_ref()?.tls.clone();
     words.hidden("metrics.tls", &tls(listener), &tls(&after.listener));
+    words.value("metrics.server_histograms", server_histograms, &after.server_histograms, yes_no);
     words.value("metrics.statsd", statsd, &after.statsd, |to| or(to.as_ref(), "none"));
     words.value("metrics.graphite", graphite, &after.graphite, |to| or(to.as_ref(), "none"));
     words.value("metrics.interval", interval, &after.interval, time);

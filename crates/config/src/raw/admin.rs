@@ -53,6 +53,7 @@ fn address(text: &str) -> Result<Address, Wrong> {
 /// Returns the default `[metrics]`.
 pub(super) fn no_metrics() -> RawMetrics {
     let metrics = Metrics {
+        server_histograms: defaults::SERVER_HISTOGRAMS,
         interval: defaults::METRICS_INTERVAL,
         prefix: defaults::METRICS_PREFIX.to_owned(),
         ..Metrics::none()
@@ -63,6 +64,7 @@ pub(super) fn no_metrics() -> RawMetrics {
 /// Reads `[metrics]`.
 pub(super) fn metrics(mut table: Table<'_>) -> RawMetrics {
     let listener = metrics_listener(&mut table);
+    let server_histograms = table.boolean("server_histograms");
     let statsd = table.text("statsd", |text| receiver(text, 8125)).map(|at| at.value);
     let graphite = table.text("graphite", |text| receiver(text, 2003)).map(|at| at.value);
     let interval: Duration = table.duration("interval").value;
@@ -81,7 +83,7 @@ pub(super) fn metrics(mut table: Table<'_>) -> RawMetrics {
     }
     table.finish();
     let prefix = prefix.unwrap_or_else(|| defaults::METRICS_PREFIX.to_owned());
-    let metrics = Metrics { listener: None, statsd, graphite, interval, prefix };
+    let metrics = Metrics { listener: None, server_histograms, statsd, graphite, interval, prefix };
     RawMetrics { metrics, listener }
 }
 

@@ -1,25 +1,37 @@
-//! Writes metric families in the two formats: metadata, names, labels and numbers. The list of
+//! Writes metric families in the three formats: metadata, names, labels and numbers. The list of
 //! families is elsewhere.
 
 use std::fmt::{Display, Write as _};
 
-/// A text format.
+use model::histogram::{NativeBuckets, SCHEMA, ZERO_THRESHOLD_SECONDS};
+use prost::Message as _;
+
+use super::protobuf::{self, LabelPair, Metric, MetricFamily, MetricType, Value};
+
+/// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus text format 0.0.4.
     Prometheus,
     /// `OpenMetrics` 1.0.
     OpenMetrics,
+    /// Prometheus's protobuf format, the only one with native histograms.
+    Protobuf,
 }
 
 impl Format {
-    /// Returns the format for a scraper that sent this Accept field: `OpenMetrics` if it is listed.
+    /// Returns the format for a scraper that sent this Accept field: protobuf if it is listed with the
+    /// message and framing that there is, else `OpenMetrics` if it is listed. Prometheus lists
+    /// protobuf only if native histograms are enabled.
     pub fn for_accept(accept: &str) -> Format {
-        let open = accept.split(',').any(|range| {
-            let media_type = range.split(';').next().unwrap_or_default().trim();
-            media_type.eq_ignore_ascii_case("application/openmetrics-text")
-        });
-        if open { Format::OpenMetrics } else { Format::Prometheus }
+        let listed = |wanted: fn(&str) -> bool| accept.split(',').any(wanted);
+        if listed(is_protobuf) {
+            Format::Protobuf
+        } else if listed(|range| media_type(range, "application/openmetrics-text")) {
+            Format::OpenMetrics
+        } else {
+            Format::Prometheus
+        }
     }
 
     /// Returns the Content-Type of a body in this format.
@@ -27,8 +39,29 @@ impl Format {
         match self {
             Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
             Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Format::Protobuf => {
+                "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; \
+                 encoding=delimited"
+            }
         }
     }
+}
+
+fn media_type(range: &str, wanted: &str) -> bool {
+    let media_type = range.split(';').next().unwrap_or_default().trim();
+    media_type.eq_ignore_ascii_case(wanted)
+}
+
+fn is_protobuf(range: &str) -> bool {
+    let has =
+        |name: &str, value: &str| {
+            range.split(';').skip(1).filter_map(|parameter| parameter.split_once('=')).any(
+                |(given, text)| given.trim().eq_ignore_ascii_case(name) && text.trim() == value,
+            )
+        };
+    media_type(range, "application/vnd.google.protobuf")
+        && has("proto", "io.prometheus.client.MetricFamily")
+        && has("encoding", "delimited")
 }
 
 /// The type of a family.
@@ -64,23 +97,68 @@ impl From<f64> for Number {
     }
 }
 
+impl Number {
+    fn real(self) -> f64 {
+        match self {
+            Number::Whole(value) => value as f64,
+            Number::Real(value) => value,
+        }
+    }
+}
+
+/// A histogram's figures.
+pub(super) struct Distribution<'a> {
+    /// Upper bounds in seconds, ascending, each with the number of values up to it.
+    pub(super) classic: &'a [(f64, u64)],
+    /// Number of all values.
+    pub(super) count: u64,
+    /// Their sum, in seconds.
+    pub(super) sum: f64,
+    /// The buckets of the native histogram, if there is one.
+    pub(super) native: Option<&'a NativeBuckets>,
+}
+
 /// Writes families one after the other.
-pub(super) struct Families<'o> {
-    out: &'o mut String,
-    format: Format,
+pub(super) struct Families {
+    out: Out,
+}
+
+enum Out {
+    Text {
+        text: String,
+        open: bool,
+    },
+    Protobuf {
+        bytes: Vec<u8>,
+        /// The family being written.
+        current: MetricFamily,
+    },
 }
 
 /// A family being written.
-pub(super) struct Family<'f, 'o> {
-    families: &'f mut Families<'o>,
+pub(super) struct Family<'f> {
+    out: &'f mut Out,
     name: &'static str,
     kind: Kind,
 }
 
 // Writing to a String cannot fail; results are dropped.
-impl<'o> Families<'o> {
-    pub(super) fn new(out: &'o mut String, format: Format) -> Families<'o> {
-        Families { out, format }
+impl Families {
+    pub(super) fn new(format: Format) -> Families {
+        let text = |open| Out::Text { text: String::new(), open };
+        let out = match format {
+            Format::Prometheus => text(false),
+            Format::OpenMetrics => text(true),
+            Format::Protobuf => {
+                Out::Protobuf { bytes: Vec::new(), current: MetricFamily::default() }
+            }
+        };
+        Families { out }
+    }
+
+    /// Returns whether native histograms can be written.
+    pub(super) fn has_native(&self) -> bool {
+        matches!(self.out, Out::Protobuf { .. })
     }
 
     /// Starts a family. A name with a unit ends in it; a counter's name is given without `_total`.
@@ -90,26 +168,29 @@ impl<'o> Families<'o> {
         kind: Kind,
         unit: Option<&'static str>,
         help: &str,
-    ) -> Family<'_, 'o> {
+    ) -> Family<'_> {
         debug_assert!(unit.is_none_or(|unit| name.ends_with(unit)), "{name}");
-        // The older format identifies families only by the names of their samples.
-        let suffix = match (self.format, kind) {
-            (Format::Prometheus, Kind::Counter) => "_total",
-            _ => "",
-        };
-        let kind_name = match kind {
-            Kind::Gauge => "gauge",
-            Kind::Counter => "counter",
-            Kind::Histogram => "histogram",
-        };
-        let _ = writeln!(self.out, "# TYPE {name}{suffix} {kind_name}");
-        if let (Format::OpenMetrics, Some(unit)) = (self.format, unit) {
-            let _ = writeln!(self.out, "# UNIT {name} {unit}");
-        }
         // Help texts are constants without characters that would need escaping.
         debug_assert!(!help.contains(['\\', '\n', '"']), "{name}");
-        let _ = writeln!(self.out, "# HELP {name}{suffix} {help}");
-        Family { families: self, name, kind }
+        match &mut self.out {
+            Out::Text { text, open } => write_metadata(text, *open, (name, kind, unit, help)),
+            Out::Protobuf { bytes, current } => {
+                let (suffix, kind) = match kind {
+                    Kind::Gauge => ("", MetricType::Gauge),
+                    Kind::Counter => ("_total", MetricType::Counter),
+                    Kind::Histogram => ("", MetricType::Histogram),
+                };
+                let next = MetricFamily {
+                    name: Some(format!("{name}{suffix}")),
+                    help: Some(help.to_owned()),
+                    kind: Some(kind.into()),
+                    metric: Vec::new(),
+                    unit: unit.map(str::to_owned),
+                };
+                encode(bytes, &std::mem::replace(current, next));
+            }
+        }
+        Family { out: &mut self.out, name, kind }
     }
 
     /// Writes a family of one sample without labels.
@@ -124,45 +205,147 @@ impl<'o> Families<'o> {
         self.family(name, kind, unit, help).sample(&[], value);
     }
 
-    /// Ends the text.
-    pub(super) fn end(self) {
-        if self.format == Format::OpenMetrics {
-            self.out.push_str("# EOF\n");
+    /// Ends the exposition and returns it.
+    pub(super) fn end(self) -> Vec<u8> {
+        match self.out {
+            Out::Text { mut text, open } => {
+                if open {
+                    text.push_str("# EOF\n");
+                }
+                text.into_bytes()
+            }
+            Out::Protobuf { mut bytes, current } => {
+                encode(&mut bytes, &current);
+                bytes
+            }
         }
     }
 }
 
-impl Family<'_, '_> {
+/// Appends a family after its length. One without metrics is left out: it says nothing, and
+/// Prometheus's own encoder refuses it.
+fn encode(bytes: &mut Vec<u8>, family: &MetricFamily) {
+    if !family.metric.is_empty() {
+        bytes.extend(family.encode_length_delimited_to_vec());
+    }
+}
+
+fn write_metadata(
+    text: &mut String,
+    open: bool,
+    (name, kind, unit, help): (&str, Kind, Option<&str>, &str),
+) {
+    // The older format identifies families only by the names of their samples.
+    let suffix = if kind == Kind::Counter && !open { "_total" } else { "" };
+    let kind_name = match kind {
+        Kind::Gauge => "gauge",
+        Kind::Counter => "counter",
+        Kind::Histogram => "histogram",
+    };
+    let _ = writeln!(text, "# TYPE {name}{suffix} {kind_name}");
+    if let Some(unit) = unit.filter(|_| open) {
+        let _ = writeln!(text, "# UNIT {name} {unit}");
+    }
+    let _ = writeln!(text, "# HELP {name}{suffix} {help}");
+}
+
+impl Family<'_> {
+    /// Writes a gauge's or counter's sample.
     pub(super) fn sample(&mut self, labels: &[Label<'_>], value: impl Into<Number>) {
-        let suffix = if self.kind == Kind::Counter { "_total" } else { "" };
-        self.sample_of(suffix, labels, value);
+        let (value, is_counter) = (value.into(), self.kind == Kind::Counter);
+        match self.out {
+            Out::Text { text, .. } => {
+                let suffix = if is_counter { "_total" } else { "" };
+                write_sample(text, (self.name, suffix), (labels, None), value);
+            }
+            Out::Protobuf { current, .. } => {
+                let value = Some(Value { value: Some(value.real()) });
+                let (gauge, counter) = if is_counter { (None, value) } else { (value, None) };
+                let label = pairs(labels);
+                current.metric.push(Metric { label, gauge, counter, histogram: None });
+            }
+        }
     }
 
-    /// Writes a sample whose name is the family's followed by `suffix`.
-    pub(super) fn sample_of(
-        &mut self,
-        suffix: &str,
-        labels: &[Label<'_>],
-        value: impl Into<Number>,
-    ) {
-        let out = &mut *self.families.out;
-        out.push_str(self.name);
-        out.push_str(suffix);
-        for (position, (name, value)) in labels.iter().enumerate() {
-            out.push(if position == 0 { '{' } else { ',' });
-            let _ = write!(out, "{name}=\"");
-            let _ = write!(Escaped(out), "{value}");
-            out.push('"');
+    /// Writes a histogram.
+    pub(super) fn histogram(&mut self, labels: &[Label<'_>], values: &Distribution<'_>) {
+        match self.out {
+            Out::Text { text, .. } => write_classic(text, self.name, labels, values),
+            Out::Protobuf { current, .. } => {
+                let buckets = values.classic.iter().map(|&(bound, count)| protobuf::Bucket {
+                    cumulative_count: Some(count),
+                    upper_bound: Some(bound),
+                });
+                let mut histogram = protobuf::Histogram {
+                    sample_count: Some(values.count),
+                    sample_sum: Some(values.sum),
+                    bucket: buckets.collect(),
+                    ..protobuf::Histogram::default()
+                };
+                if let Some(native) = values.native {
+                    histogram.schema = Some(SCHEMA);
+                    histogram.zero_threshold = Some(ZERO_THRESHOLD_SECONDS);
+                    histogram.zero_count = Some(native.zero);
+                    histogram.set_positive(&native.positive);
+                }
+                let histogram = Some(histogram);
+                current.metric.push(Metric {
+                    label: pairs(labels),
+                    histogram,
+                    ..Metric::default()
+                });
+            }
         }
-        if !labels.is_empty() {
-            out.push('}');
-        }
-        let _ = match value.into() {
-            Number::Whole(value) => writeln!(out, " {value}"),
-            // Both formats require `NaN` and `+Inf` in this form; neither value is ever exposed.
-            Number::Real(value) => writeln!(out, " {value:?}"),
-        };
     }
+}
+
+fn pairs(labels: &[Label<'_>]) -> Vec<LabelPair> {
+    let pair = |&(name, value): &Label<'_>| LabelPair {
+        name: Some(name.to_owned()),
+        value: Some(value.to_string()),
+    };
+    labels.iter().map(pair).collect()
+}
+
+fn write_classic(
+    text: &mut String,
+    name: &'static str,
+    labels: &[Label<'_>],
+    values: &Distribution<'_>,
+) {
+    for (bound, count) in values.classic {
+        // Debug: `1.0`, not `1`, as OpenMetrics requires.
+        let bound = format!("{bound:?}");
+        write_sample(text, (name, "_bucket"), (labels, Some(("le", &bound))), (*count).into());
+    }
+    write_sample(text, (name, "_bucket"), (labels, Some(("le", &"+Inf"))), values.count.into());
+    write_sample(text, (name, "_sum"), (labels, None), values.sum.into());
+    write_sample(text, (name, "_count"), (labels, None), values.count.into());
+}
+
+/// Writes a sample whose name is the family's followed by a suffix, with `labels` and one more.
+fn write_sample(
+    out: &mut String,
+    name: (&str, &str),
+    (labels, more): (&[Label<'_>], Option<Label<'_>>),
+    value: Number,
+) {
+    out.push_str(name.0);
+    out.push_str(name.1);
+    for (position, (name, value)) in labels.iter().chain(&more).enumerate() {
+        out.push(if position == 0 { '{' } else { ',' });
+        let _ = write!(out, "{name}=\"");
+        let _ = write!(Escaped(out), "{value}");
+        out.push('"');
+    }
+    if !labels.is_empty() || more.is_some() {
+        out.push('}');
+    }
+    let _ = match value {
+        Number::Whole(value) => writeln!(out, " {value}"),
+        // Both formats require `NaN` and `+Inf` in this form; neither value is ever exposed.
+        Number::Real(value) => writeln!(out, " {value:?}"),
+    };
 }
 
 /// Escapes text as a label's value.
@@ -191,6 +374,11 @@ mod tests {
         let prometheus_3 = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
                             text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         assert_eq!(Format::for_accept(prometheus_3), Format::OpenMetrics);
+        let native = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;\
+                      encoding=delimited;q=0.7,application/openmetrics-text;version=1.0.0;q=0.6";
+        assert_eq!(Format::for_accept(native), Format::Protobuf);
+        let other_framing = native.replace("delimited", "compact-text");
+        assert_eq!(Format::for_accept(&other_framing), Format::OpenMetrics);
         for accept in ["", "*/*", "text/plain", "text/html, application/openmetrics-textual"] {
             assert_eq!(Format::for_accept(accept), Format::Prometheus, "{accept}");
         }
@@ -198,13 +386,12 @@ mod tests {
 
     #[test]
     fn labels_are_escaped_and_numbers_exact() {
-        let mut out = String::new();
-        let mut families = Families::new(&mut out, Format::Prometheus);
+        let mut families = Families::new(Format::Prometheus);
         let mut family = families.family("a", Kind::Gauge, None, "Help.");
         family.sample(&[("x", &"a\"b\\c\nd"), ("y", &1)], u64::MAX);
         family.sample(&[], 0.25);
         assert_eq!(
-            out,
+            String::from_utf8(families.end()).unwrap(),
             "# TYPE a gauge\n# HELP a Help.\n\
              a{x=\"a\\\"b\\\\c\\nd\",y=\"1\"} 18446744073709551615\na 0.25\n"
         );

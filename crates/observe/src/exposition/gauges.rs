@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Address, TcpPathTotals};
+use model::{Address, ServerLatency, TcpPathTotals};
 
 /// Everything that workers do not count. Empty values are exposed without samples.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +37,8 @@ pub struct Gauges<'a> {
     pub routes_in_maintenance: Vec<&'a str>,
     /// One per server of each service; no two of the same service, name and address.
     pub servers: Vec<ServerGauges<'a>>,
+    /// Whether each server has classic histograms, too.
+    pub server_histograms: bool,
     /// One per address that is probed.
     pub probes: Vec<ProbeGauges>,
 }
@@ -159,6 +161,8 @@ pub struct ServerGauges<'a> {
     pub idle_connections: Option<u32>,
     /// TCP statistics of the path to it.
     pub tcp: TcpPathTotals,
+    /// How long its requests took, if known. Not copied, since it is large.
+    pub latency: Option<&'a ServerLatency>,
 }
 
 /// An address that is probed.

@@ -1,7 +1,10 @@
 //! Metric families of servers, and of probed addresses.
 
+use model::ServerLatency;
+use model::histogram::SharedHistogram;
+
 use super::families::{Families, Kind, Label, Number};
-use super::{Gauges, ProbeGauges, ServerGauges};
+use super::{Gauges, ProbeGauges, ServerGauges, write_histogram};
 
 /// A server's metric: family, kind, help, value.
 type ServerMetric = (&'static str, Kind, &'static str, fn(&ServerGauges<'_>) -> u64);
@@ -57,7 +60,7 @@ const SERVER_METRICS: [ServerMetric; 8] = [
     ),
 ];
 
-pub(super) fn write_servers(gauges: &Gauges<'_>, families: &mut Families<'_>) {
+pub(super) fn write_servers(gauges: &Gauges<'_>, families: &mut Families) {
     for (name, kind, help, value) in SERVER_METRICS {
         let mut family = families.family(name, kind, None, help);
         for server in &gauges.servers {
@@ -78,6 +81,42 @@ pub(super) fn write_servers(gauges: &Gauges<'_>, families: &mut Families<'_>) {
     for server in &gauges.servers {
         if let Some(connections) = server.idle_connections {
             idle.sample(&server_labels(server), u64::from(connections));
+        }
+    }
+}
+
+/// The stages of a server's requests, and their durations.
+type Stage = (&'static str, fn(&ServerLatency) -> &SharedHistogram);
+
+const STAGES: [Stage; 4] = [
+    ("queue", |latency| &latency.queue),
+    ("connect", |latency| &latency.connect),
+    ("first_byte", |latency| &latency.first_byte),
+    ("whole", |latency| &latency.whole),
+];
+
+/// Writes how long requests to each server took: native histograms where the format has them, classic
+/// ones if they are configured (20 series for each server and stage).
+pub(super) fn write_durations(gauges: &Gauges<'_>, families: &mut Families) {
+    if !gauges.server_histograms && !families.has_native() {
+        return;
+    }
+    let mut family = families.family(
+        "weir_server_latency_seconds",
+        Kind::Histogram,
+        Some("seconds"),
+        "Durations of a server's requests by stage: queue (waiting for a slot, if the request waited), \
+         connect (establishing a connection, if there was none to reuse), first_byte (from the choice of \
+         the server to its response head), whole (to the end of the response; in tcp mode, of the \
+         connection).",
+    );
+    for server in &gauges.servers {
+        let Some(latency) = server.latency else { continue };
+        let [service, name, address, zone] = server_labels(server);
+        for (stage, values) in STAGES {
+            let labels = [service, name, address, zone, ("stage", &stage)];
+            let values = values(latency).totals();
+            write_histogram(&labels, &values, gauges.server_histograms, &mut family);
         }
     }
 }
@@ -128,7 +167,7 @@ const PROBE_METRICS: [ProbeMetric; 6] = [
     ),
 ];
 
-pub(super) fn write_probes(gauges: &Gauges<'_>, families: &mut Families<'_>) {
+pub(super) fn write_probes(gauges: &Gauges<'_>, families: &mut Families) {
     for (name, kind, unit, help, value) in PROBE_METRICS {
         let mut family = families.family(name, kind, unit, help);
         for probe in &gauges.probes {

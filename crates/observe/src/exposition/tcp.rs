@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::TcpPathTotals;
 use model::tcp_path::ROUND_TRIP_BOUNDS_US;
 
-use super::families::{Families, Kind, Label};
+use super::families::{Distribution, Families, Kind, Label};
 use super::servers::server_labels;
 use super::{Gauges, ServerGauges};
 
@@ -41,7 +41,7 @@ const COUNTERS: [PathCounter; 4] = [
     ),
 ];
 
-pub(super) fn write_tcp(gauges: &Gauges<'_>, families: &mut Families<'_>) {
+pub(super) fn write_tcp(gauges: &Gauges<'_>, families: &mut Families) {
     write_servers(&gauges.servers, families);
     let mut zones: BTreeMap<&str, TcpPathTotals> = BTreeMap::new();
     for server in &gauges.servers {
@@ -50,7 +50,7 @@ pub(super) fn write_tcp(gauges: &Gauges<'_>, families: &mut Families<'_>) {
     write_zones(&zones, families);
 }
 
-fn write_servers(servers: &[ServerGauges<'_>], families: &mut Families<'_>) {
+fn write_servers(servers: &[ServerGauges<'_>], families: &mut Families) {
     let mut round_trip = families.family(
         "weir_server_tcp_round_trip_seconds",
         Kind::Gauge,
@@ -79,7 +79,7 @@ fn write_servers(servers: &[ServerGauges<'_>], families: &mut Families<'_>) {
     }
 }
 
-fn write_zones(zones: &BTreeMap<&str, TcpPathTotals>, families: &mut Families<'_>) {
+fn write_zones(zones: &BTreeMap<&str, TcpPathTotals>, families: &mut Families) {
     let mut round_trips = families.family(
         "weir_zone_tcp_round_trip_seconds",
         Kind::Histogram,
@@ -89,14 +89,15 @@ fn write_zones(zones: &BTreeMap<&str, TcpPathTotals>, families: &mut Families<'_
     for (zone, path) in zones {
         let label: Label<'_> = ("zone", zone);
         let mut count = 0;
-        for (bound_us, in_bucket) in ROUND_TRIP_BOUNDS_US.iter().zip(path.round_trips) {
-            count += in_bucket;
-            let bound = *bound_us as f64 / 1e6;
-            round_trips.sample_of("_bucket", &[label, ("le", &bound)], count);
-        }
-        round_trips.sample_of("_bucket", &[label, ("le", &"+Inf")], path.samples());
-        round_trips.sample_of("_sum", &[label], path.round_trip_sum.as_secs_f64());
-        round_trips.sample_of("_count", &[label], path.samples());
+        let classic =
+            ROUND_TRIP_BOUNDS_US.iter().zip(path.round_trips).map(|(bound_us, inside)| {
+                count += inside;
+                (*bound_us as f64 / 1e6, count)
+            });
+        let (classic, count): (Vec<_>, _) = (classic.collect(), path.samples());
+        let sum = path.round_trip_sum.as_secs_f64();
+        let values = Distribution { classic: &classic, count, sum, native: None };
+        round_trips.histogram(&[label], &values);
     }
     for (_, name, help, value) in COUNTERS {
         let mut family = families.family(name, Kind::Counter, None, help);

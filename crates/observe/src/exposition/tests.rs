@@ -1,10 +1,11 @@
 //! Tests of the exposition, parsed by a small parser that accepts only what the formats allow.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use model::{Cause, TcpPath, TcpSample, Timings};
+use model::{Cause, ServerLatency, TcpPath, TcpSample, Timings};
+use prost::Message as _;
 
 use super::*;
 use crate::Registry;
@@ -125,22 +126,27 @@ fn parse_sample(line: &str) -> Sample {
 
 /// Checks that buckets increase with their bounds and end at the count.
 fn assert_histogram(name: &str, family: &Family) {
-    let mut by_service: BTreeMap<&str, Vec<&Sample>> = BTreeMap::new();
+    let mut by_service: BTreeMap<Vec<&(String, String)>, Vec<&Sample>> = BTreeMap::new();
     for sample in &family.samples {
-        by_service.entry(&sample.1[0].1).or_default().push(sample);
+        by_service.entry(series(sample)).or_default().push(sample);
     }
-    for (service, samples) in by_service {
+    for (labels, samples) in by_service {
         let (mut bound_before, mut count_before) = (f64::MIN, 0.0);
-        for (_, labels, count) in samples.iter().filter(|s| s.0.ends_with("_bucket")) {
-            let bound: f64 = labels.iter().find(|(n, _)| n == "le").unwrap().1.parse().unwrap();
-            assert!(bound > bound_before && *count >= count_before, "{name} {service}");
+        for (_, with_bound, count) in samples.iter().filter(|s| s.0.ends_with("_bucket")) {
+            let bound: f64 = with_bound.iter().find(|(n, _)| n == "le").unwrap().1.parse().unwrap();
+            assert!(bound > bound_before && *count >= count_before, "{name} {labels:?}");
             (bound_before, count_before) = (bound, *count);
         }
-        assert!(bound_before.is_infinite(), "{name} {service}: +Inf is the last");
+        assert!(bound_before.is_infinite(), "{name} {labels:?}: +Inf is the last");
         let count = samples.iter().find(|s| s.0.ends_with("_count")).unwrap().2;
-        assert!((count - count_before).abs() < 0.5, "{name} {service}");
-        assert!(samples.iter().any(|s| s.0.ends_with("_sum")), "{name} {service}");
+        assert!((count - count_before).abs() < 0.5, "{name} {labels:?}");
+        assert!(samples.iter().any(|s| s.0.ends_with("_sum")), "{name} {labels:?}");
     }
+}
+
+/// Returns a sample's labels but for `le`.
+fn series(sample: &Sample) -> Vec<&(String, String)> {
+    sample.1.iter().filter(|(name, _)| name != "le").collect()
 }
 
 /// Returns two workers' counters of a service whose name needs escaping.
@@ -185,7 +191,17 @@ fn server() -> ServerGauges<'static> {
         failures: 1,
         idle_connections: Some(2),
         tcp: way.totals(),
+        latency: Some(latency()),
     }
+}
+
+fn latency() -> &'static ServerLatency {
+    static LATENCY: LazyLock<ServerLatency> = LazyLock::new(|| {
+        let latency = ServerLatency::default();
+        latency.first_byte.record(Duration::from_millis(20));
+        latency
+    });
+    &LATENCY
 }
 
 fn gauges() -> Gauges<'static> {
@@ -232,6 +248,7 @@ fn gauges() -> Gauges<'static> {
         }],
         routes_in_maintenance: vec!["checkout"],
         servers: vec![server(), ServerGauges { name: "other", ready: false, zone: "", ..server() }],
+        server_histograms: true,
         probes: vec![ProbeGauges {
             address: "10.0.1.5:8080".parse().unwrap(),
             per_second: 0.5,
@@ -244,10 +261,12 @@ fn gauges() -> Gauges<'static> {
     }
 }
 
+fn text(totals: &Totals, gauges: &Gauges<'_>, format: Format) -> String {
+    String::from_utf8(write(totals, gauges, format)).unwrap()
+}
+
 fn exposed(format: Format) -> BTreeMap<String, Family> {
-    let mut text = String::new();
-    write(&totals(), &gauges(), format, &mut text);
-    parse(&text, format)
+    parse(&text(&totals(), &gauges(), format), format)
 }
 
 /// Returns the value of the sample with that name whose labels include all of `labels`.
@@ -270,7 +289,7 @@ fn both_formats_agree_and_follow_their_rules() {
     };
     assert_eq!(names(&prometheus), names(&open));
     let units = open.iter().filter(|(_, family)| family.unit.is_some()).count();
-    assert_eq!(units, 20, "families with a unit");
+    assert_eq!(units, 22, "families with a unit");
     let service = ("service", "list\"ings\\\n");
     for families in [&prometheus, &open] {
         for (name, labels, expected) in [
@@ -329,30 +348,66 @@ fn unknown_values_are_not_exposed() {
         server.idle_connections = None;
     }
     for format in [Format::Prometheus, Format::OpenMetrics] {
-        let mut text = String::new();
-        write(&totals(), &gauges, format, &mut text);
-        let families = parse(&text, format);
+        let families = parse(&text(&totals(), &gauges, format), format);
         assert!(!families.contains_key("weir_server_idle_connections"));
         assert_eq!(families["weir_server_ready"].samples.len(), 2);
     }
 }
 
-#[test]
-fn exposed_bounds_are_bounds_inside() {
-    for (bound_us, text) in BOUNDS {
-        let seconds: f64 = text.parse().unwrap();
-        assert!((seconds * 1e6 - bound_us as f64).abs() < 1e-6, "{text}");
-        let digits = bound_us.to_string();
-        assert!(digits.trim_end_matches('0').len() <= 2, "{bound_us}");
+/// Returns the families of a protobuf exposition by name.
+fn decoded(mut bytes: &[u8]) -> BTreeMap<String, protobuf::MetricFamily> {
+    let mut families = BTreeMap::new();
+    while !bytes.is_empty() {
+        let family = protobuf::MetricFamily::decode_length_delimited(&mut bytes).unwrap();
+        assert!(!family.metric.is_empty() && !family.help().is_empty(), "{}", family.name());
+        let twice = families.insert(family.name().to_owned(), family);
+        assert!(twice.is_none(), "a family stands once");
     }
+    families
+}
+
+#[test]
+fn protobuf_has_the_same_families_and_native_histograms() {
+    let (totals, gauges) = (totals(), gauges());
+    let families = decoded(&write(&totals, &gauges, Format::Protobuf));
+    let classic = exposed(Format::Prometheus);
+    let with_samples = classic.iter().filter(|(_, family)| !family.samples.is_empty());
+    let names: BTreeSet<&String> = with_samples.map(|(name, _)| name).collect();
+    assert_eq!(families.keys().collect::<BTreeSet<_>>(), names);
+
+    let durations = &families["weir_request_duration_seconds"];
+    assert_eq!(durations.kind(), protobuf::MetricType::Histogram);
+    let metric = &durations.metric[0];
+    assert_eq!((metric.label[0].name(), metric.label[0].value()), ("service", "list\"ings\\\n"));
+    let histogram = metric.histogram.as_ref().unwrap();
+    assert_eq!((histogram.sample_count(), histogram.schema()), (8, 3));
+    let half_a_second =
+        histogram.bucket.iter().find(|one| (0.49..0.51).contains(&one.upper_bound())).unwrap();
+    assert_eq!(half_a_second.cumulative_count(), 4);
+    let (mut sum, mut count) = (0, 0);
+    for delta in &histogram.positive_delta {
+        count += delta;
+        sum += count;
+    }
+    assert_eq!(sum + histogram.zero_count().cast_signed(), 8);
+
+    // Of each server, without classic buckets unless they are configured.
+    let of_servers = &families["weir_server_latency_seconds"];
+    assert_eq!(of_servers.metric.len(), 8);
+    let histogram = of_servers.metric[2].histogram.as_ref().unwrap();
+    assert_eq!((histogram.sample_count(), histogram.bucket.len()), (1, 17));
+    let gauges = Gauges { server_histograms: false, ..gauges };
+    let families = decoded(&write(&totals, &gauges, Format::Protobuf));
+    let histogram = families["weir_server_latency_seconds"].metric[2].histogram.clone().unwrap();
+    assert_eq!((histogram.sample_count(), histogram.bucket.len()), (1, 0));
+    let text = parse(&text(&totals, &gauges, Format::OpenMetrics), Format::OpenMetrics);
+    assert!(!text.contains_key("weir_server_latency_seconds"));
 }
 
 #[test]
 fn nothing_counted_yet_is_valid_too() {
     for format in [Format::Prometheus, Format::OpenMetrics] {
-        let mut text = String::new();
-        write(&Totals::default(), &Gauges::default(), format, &mut text);
-        let families = parse(&text, format);
+        let families = parse(&text(&Totals::default(), &Gauges::default(), format), format);
         assert!(families["weir_queue_length"].samples.is_empty());
     }
 }

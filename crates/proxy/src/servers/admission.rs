@@ -36,6 +36,9 @@ impl Servers<'_> {
         client.record.decided(admitted.as_ref().ok(), is_elsewhere, now);
         match &admitted {
             Ok((slot, granted)) => {
+                if *granted > now {
+                    slot.endpoint().state.latency.queue.record(*granted - now);
+                }
                 client.record.server(slot, *granted);
                 client.entry.attempt(slot.endpoint().row.address);
             }

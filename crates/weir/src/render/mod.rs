@@ -70,11 +70,15 @@ fn balancer(snapshot: &Snapshot) -> String {
         None => admin.address.to_string(),
     });
     row("admin API", admin.unwrap_or("off".to_owned()));
-    let Metrics { listener, statsd, graphite, interval, prefix } = &snapshot.metrics;
+    let Metrics { listener, server_histograms, statsd, graphite, interval, prefix } =
+        &snapshot.metrics;
     if let Some(MetricsListener { address, token_file, tls }) = listener {
         let tls = tls.as_ref().map(|_| ", with TLS").unwrap_or_default();
         let token = token_file.as_ref().map(|_| ", with a token").unwrap_or_default();
         row("metrics", format!("{address}{tls}{token}"));
+    }
+    if *server_histograms {
+        row("histograms", "of each server, too".to_owned());
     }
     let every = model::units::show_duration(*interval);
     for (name, target) in [("statsd", statsd), ("graphite", graphite)] {

@@ -247,7 +247,7 @@ static METRICS: TableSpec = TableSpec {
     heading: "[metrics]",
     path: "metrics",
     doc: "Where metrics are fetched from other machines, and where they are pushed; `docs/metrics.md` lists them. A Prometheus on this machine can fetch them from the admin API and needs no settings here.",
-    example: "[metrics]\naddress = \"0.0.0.0:9100\"\ntoken_file = \"/etc/weir/metrics.token\"\ntls = { certificates = [{ chain = \"a.pem\", key = \"a.key\" }] }\nstatsd = \"127.0.0.1:8125\"\ngraphite = \"graphite.internal:2003\"\ninterval = \"10s\"\nprefix = \"europe.weir-1\"\n",
+    example: "[metrics]\naddress = \"0.0.0.0:9100\"\ntoken_file = \"/etc/weir/metrics.token\"\ntls = { certificates = [{ chain = \"a.pem\", key = \"a.key\" }] }\nserver_histograms = true\nstatsd = \"127.0.0.1:8125\"\ngraphite = \"graphite.internal:2003\"\ninterval = \"10s\"\nprefix = \"europe.weir-1\"\n",
     keys: &[
         key(
             "address",
@@ -266,6 +266,12 @@ static METRICS: TableSpec = TableSpec {
             Kind::Table(&LISTENER_TLS),
             Absent::Then("clear text"),
             "TLS at `address`, with certificates from files, not by ACME. New certificates take effect with a reload.",
+        ),
+        key(
+            "server_histograms",
+            Kind::Boolean,
+            Absent::Boolean(usual::SERVER_HISTOGRAMS),
+            "Whether the text formats of `/metrics` include histograms of each server's durations: about 80 series for each server of a service. Prometheus with native histograms gets them in any case, in 4 series.",
         ),
         key("statsd", ADDRESS, Absent::Then("not pushed"), "A StatsD server, over UDP."),
         key(

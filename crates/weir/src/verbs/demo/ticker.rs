@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use model::histogram::HistogramTotals;
 use model::{Cause, Moment};
-use observe::{HistogramTotals, Totals};
+use observe::Totals;
 
 /// What had been counted at one moment.
 #[derive(Clone, Debug, Default)]

@@ -49,6 +49,9 @@ pub struct Manifest {
     /// The process's id in `CDN-Loop`. Absent from versions before that.
     #[serde(default)]
     pub instance: Option<String>,
+    /// Descriptor of a file in memory with the history of traffic. Absent from versions without it.
+    #[serde(default)]
+    pub history: Option<i32>,
     /// The process's own key for affinity cookies, a secret; absent or null without one.
     #[serde(default)]
     pub affinity_key: Option<String>,

@@ -9,11 +9,13 @@ pub mod causes;
 pub mod checks;
 pub mod findings;
 pub mod handover;
+pub mod history;
 pub mod maintenance;
 pub mod receipt;
 pub mod requests;
 pub mod services;
 pub mod status;
+pub mod traffic;
 mod word;
 
 use schemars::JsonSchema;

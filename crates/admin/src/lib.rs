@@ -15,7 +15,7 @@ mod guard;
 mod handshake;
 mod page;
 mod problem;
-mod process;
+pub mod process;
 pub mod push;
 pub mod scrape;
 mod switches;
@@ -25,8 +25,8 @@ mod testing;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -35,6 +35,7 @@ use admin_api::findings::Findings;
 use admin_api::receipt;
 use admin_api::status::Acme;
 use decide::Registry;
+use history::History;
 use model::{Address, Snapshot};
 use observe::exposition::{BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges};
 use observe::{InFlightFilter, InFlightReport};
@@ -102,6 +103,8 @@ pub struct Sources {
     pub reloads: Option<Source<receipt::Reloads>>,
     /// What the doctor found, for `/api/v1/findings`.
     pub findings: Option<Source<Findings>>,
+    /// The history of traffic, for `/api/v1/traffic` and `/api/v1/history`.
+    pub history: Option<Arc<Mutex<History>>>,
     /// How reloads ended, for `/metrics`.
     pub reload_gauges: Option<Source<ReloadGauges>>,
     /// Certificates by ACME, for `/api/v1/status`.
@@ -128,6 +131,7 @@ impl Default for Sources {
             upgrade: None,
             reloads: None,
             findings: None,
+            history: None,
             reload_gauges: None,
             acme: None,
             switches: Switches::default(),

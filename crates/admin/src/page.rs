@@ -22,6 +22,10 @@ const PAGE: &str = r#"<!doctype html>
 <dd>One service
 <dt><a href="/api/v1/requests">GET /api/v1/requests</a>
 <dd>Requests in flight, the oldest first
+<dt><a href="/api/v1/traffic">GET /api/v1/traffic</a>
+<dd>Rates and latencies of the last ten seconds, minute and hour
+<dt><a href="/api/v1/history">GET /api/v1/history</a>
+<dd>The recent past, by the second, by ten seconds, by the minute
 <dt><a href="/api/v1/causes">GET /api/v1/causes</a>
 <dd>The causes with which requests end: meaning, remedy, count
 <dt>GET /api/v1/causes/<var>cause</var>

@@ -6,7 +6,7 @@ use std::time::Duration;
 use observe::exposition::ProcessGauges;
 
 /// Returns the current figures; `None` if /proc does not have them.
-pub(crate) fn gauges() -> Option<ProcessGauges> {
+pub fn gauges() -> Option<ProcessGauges> {
     let uptime = Duration::from_micros(os::clock::now().as_micros());
     let (fds_max, _) = os::limits::nofile();
     Some(ProcessGauges {

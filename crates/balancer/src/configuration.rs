@@ -21,6 +21,7 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
         "request_buffers_max_bytes": snapshot.request_buffers_max_bytes,
         "compression_memory_max_bytes": snapshot.compression_memory_max_bytes,
         "mirror_memory_max_bytes": snapshot.mirror_memory_max_bytes,
+        "history_memory_max_bytes": snapshot.history_memory_max_bytes,
         "drain_delay_ms": millis(snapshot.drain_delay),
         "drain_max_ms": millis(snapshot.drain_max),
         "state_directory": snapshot.state_directory,

@@ -32,6 +32,7 @@ mod service_manager;
 pub mod signals;
 mod sockets;
 mod state_directory;
+mod traffic_history;
 mod upgrade;
 
 pub use instance::{Balancer, StartOptions};

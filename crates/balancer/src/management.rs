@@ -11,6 +11,7 @@ use model::{Address, Metrics, Snapshot};
 
 use crate::built_in_doctor::{self, Findings};
 use crate::sockets::Doors;
+use crate::traffic_history;
 use crate::{certificates, configuration, probe_report};
 
 /// The parts of a balancer that are managed.
@@ -35,6 +36,9 @@ pub(crate) struct Management {
     pub(crate) scrape: Option<scrape::Handle>,
     push: Option<push::Handle>,
     doctor: Option<built_in_doctor::Handle>,
+    /// The history of traffic, and the thread that reads it while this process serves.
+    pub(crate) history: traffic_history::Shared,
+    history_reader: Option<traffic_history::Handle>,
 }
 
 fn push(
@@ -70,6 +74,13 @@ impl Management {
         };
         let doctor = built_in_doctor::start(watched, findings.clone())
             .map_err(|error| vec![format!("doctor: {error}")])?;
+        let history = sources.history.clone().unwrap_or_else(|| traffic_history::begin(None));
+        let counted = traffic_history::Sources {
+            registry: Arc::clone(registry),
+            counters: Arc::clone(counters),
+        };
+        let history_reader = traffic_history::start(counted, Arc::clone(&history))
+            .map_err(|error| vec![format!("history: {error}")])?;
         let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
         let in_flight = Arc::new(in_flight);
         let (spread, bodies) = (Arc::clone(&in_flight), Arc::clone(&in_flight));
@@ -86,6 +97,7 @@ impl Management {
             mirrors: Some(Arc::new(move || budget(mirroring.mirrors()))),
             key_sets: Some(Arc::new(move || fetching.key_sets())),
             findings: Some(Arc::new(move || findings.report())),
+            history: Some(Arc::clone(&history)),
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),
             acme: Some(Arc::new(move || certificates::report(&certificates))),
             ..sources
@@ -104,7 +116,14 @@ impl Management {
         let admin = doors.admin.map(|door| admin::start(door, exposed));
         let admin = admin.transpose().map_err(|error| vec![format!("admin: {error}")])?;
         let push = push(snapshot, registry, counters).map_err(metrics)?;
-        Ok(Management { admin, scrape, push, doctor: Some(doctor) })
+        Ok(Management {
+            admin,
+            scrape,
+            push,
+            doctor: Some(doctor),
+            history,
+            history_reader: Some(history_reader),
+        })
     }
 
     /// Applies another configuration: the certificates of the metrics listener and the targets of
@@ -138,8 +157,12 @@ impl Management {
         }
     }
 
-    /// Stops the API, whose socket another process has now, and the doctor, which runs there.
+    /// Stops the API, whose socket another process has now, and the doctor and the history, which
+    /// run there.
     pub(crate) fn hand_over(&mut self) {
+        if let Some(reader) = self.history_reader.take() {
+            reader.stop();
+        }
         if let Some(doctor) = self.doctor.take() {
             doctor.stop();
         }
@@ -153,6 +176,9 @@ impl Management {
 
     /// Stops everything. Metrics last, so that they include everything counted.
     pub(crate) fn stop(self) {
+        if let Some(reader) = self.history_reader {
+            reader.stop();
+        }
         if let Some(doctor) = self.doctor {
             doctor.stop();
         }

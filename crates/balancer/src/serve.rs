@@ -18,6 +18,7 @@ use crate::events::{Event, Events};
 use crate::instance::{Balancer, Known, StartOptions};
 use crate::reload::Reloader;
 use crate::sockets::{self, remove_unused};
+use crate::traffic_history;
 use crate::upgrade::{self, Predecessor, Program, Successor};
 
 /// How often the main thread checks the file when nothing else happens.
@@ -162,6 +163,8 @@ fn start_options(
             return Err(errors);
         }
     }
+    let history = predecessor.as_mut().and_then(|it| it.take_history());
+    let history = Some(traffic_history::begin(history.as_deref()));
     Ok(StartOptions {
         snapshot,
         sockets,
@@ -172,7 +175,7 @@ fn start_options(
         },
         affinity_key: predecessor.as_mut().and_then(|it| it.take_affinity_key()),
         identity: predecessor.and_then(Predecessor::take_identity),
-        sources,
+        sources: admin::Sources { history, ..sources },
     })
 }
 

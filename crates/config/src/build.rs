@@ -63,6 +63,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         request_buffers_max_bytes: document.request_buffers_max_bytes,
         compression_memory_max_bytes: document.compression_memory_max_bytes,
         mirror_memory_max_bytes: document.mirror_memory_max_bytes,
+        history_memory_max_bytes: document.history_memory_max_bytes,
         drain_delay: document.drain_delay,
         drain_max: document.drain_max,
         state_directory: document.state_directory,

@@ -16,6 +16,8 @@ pub(crate) const REQUEST_BUFFERS_MAX_BYTES: u64 = 64_000_000;
 pub(crate) const COMPRESSION_MEMORY_MAX_BYTES: u64 = 64_000_000;
 /// A thousand of the longest bodies that `mirror` copies by default.
 pub(crate) const MIRROR_MEMORY_MAX_BYTES: u64 = 64_000_000;
+/// A day of about a thousand servers.
+pub(crate) const HISTORY_MEMORY_MAX_BYTES: u64 = 64_000_000;
 /// On four megabytes of source code, gzip yields 27 % at 77 MB/s, zstd 28 % at 178 MB/s, and br the
 /// same at 53 MB/s; br is for those who want its 25 % at 27 MB/s.
 pub(crate) const COMPRESS_CODINGS: &[&str] = &["zstd", "gzip"];

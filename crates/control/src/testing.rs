@@ -34,6 +34,7 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         request_buffers_max_bytes: 0,
         compression_memory_max_bytes: 0,
         mirror_memory_max_bytes: 0,
+        history_memory_max_bytes: 0,
         drain_delay: Duration::ZERO,
         drain_max: Duration::from_secs(1),
         state_directory: None,

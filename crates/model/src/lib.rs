@@ -47,7 +47,7 @@ pub use authentication::{
     Authentication, AuthenticationId, AuthenticationScheme, AuthenticationWord, ForwardRules,
     IdentityField, IdentityValue, IssuerKeys, KeySource, TokenRules,
 };
-pub use cause::{Cause, Fault, Page};
+pub use cause::{Cause, Ending, Fault, Page};
 pub use check::{BodyExpectation, Check, CheckKind, CheckWord, ProbeIdentity, ProbeSpec, ProbeTls};
 pub use client_address::{AddressField, AddressFound, ClientAddress};
 pub use condition::{CertificateNames, CertificatePart, Condition, ConditionOn, Pattern, Test};

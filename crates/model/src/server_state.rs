@@ -94,6 +94,12 @@ impl CauseCounts {
         }
     }
 
+    /// Returns the number of failures.
+    pub fn total(&self) -> u64 {
+        let counts = self.0.get().into_iter().flat_map(|counts| counts.iter());
+        counts.map(|count| u64::from(count.load(Relaxed))).sum()
+    }
+
     /// Returns the causes that have occurred, each with its count.
     pub fn counted(&self) -> Vec<(Cause, u64)> {
         let Some(counts) = self.0.get() else { return Vec::new() };

@@ -37,6 +37,8 @@ pub struct Snapshot {
     pub compression_memory_max_bytes: u64,
     /// Memory for the bodies of copies of requests, over all copies.
     pub mirror_memory_max_bytes: u64,
+    /// Memory for the history of traffic; 0: none is kept.
+    pub history_memory_max_bytes: u64,
     /// How long connections are still accepted after SIGTERM.
     pub drain_delay: Duration,
     /// How long requests in progress may take after that.
@@ -79,6 +81,7 @@ impl Snapshot {
             request_buffers_max_bytes: 0,
             compression_memory_max_bytes: 0,
             mirror_memory_max_bytes: 0,
+            history_memory_max_bytes: 0,
             drain_delay: Duration::ZERO,
             drain_max: Duration::ZERO,
             state_directory: None,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::histogram::HistogramTotals;
-use model::{AddressFound, Cause, Mirrored};
+use model::{AddressFound, Cause, Ending, Mirrored};
 
 use crate::counters::{
     CAUSES, Configured, ExchangeCounters, ListenerCounters, Names, STATUS_CLASSES, ServiceCounters,
@@ -110,6 +110,21 @@ impl ExchangeTotals {
     /// Returns those that ended for `cause`.
     pub fn of_cause(&self, cause: Cause) -> u64 {
         self.of(cause).iter().sum()
+    }
+
+    /// Returns how many went so.
+    pub fn of_ending(&self, ending: Ending) -> u64 {
+        let causes = self.0.iter().flat_map(|totals| Cause::ALL.iter().zip(totals.iter()));
+        let counts = causes.flat_map(|(cause, classes)| {
+            let classes = classes.iter().enumerate();
+            classes.filter(|(class, _)| Ending::of(*cause, *class) == ending).map(|(_, n)| n)
+        });
+        counts.sum()
+    }
+
+    /// Returns those with a status of `class`.
+    pub fn of_class(&self, class: usize) -> u64 {
+        self.0.iter().flat_map(|totals| totals.iter()).map(|classes| classes[class]).sum()
     }
 
     /// Returns their total.
@@ -244,6 +259,8 @@ mod tests {
         assert_eq!(of_service.exchanges.get(Cause::Completed, 5), 1);
         assert_eq!(of_service.exchanges.of_cause(Cause::Completed), 2);
         assert_eq!(of_service.exchanges.sum(), 2);
+        assert_eq!(of_service.exchanges.of_ending(Ending::Failed), 1);
+        assert_eq!(of_service.exchanges.of_class(2), 1);
         assert_eq!((of_service.attempts, of_service.retries), (4, 2));
         assert_eq!(of_service.response_body_bytes, 100);
         assert_eq!(of_service.total.count(), 2);

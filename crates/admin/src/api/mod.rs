@@ -11,6 +11,7 @@ mod requests;
 mod servers;
 mod services;
 mod status;
+mod traffic;
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ use crate::{gather, guard, page};
 const BODY_MAX_BYTES: usize = 4096;
 
 /// Every route: path, method, handler.
-const ROUTES: [(&str, &str, Answerer); 19] = [
+const ROUTES: [(&str, &str, Answerer); 21] = [
     ("/", "get", || get(page::index)),
     ("/metrics", "get", || get(metrics)),
     ("/api/v1/openapi.json", "get", || get(document::openapi)),
@@ -49,6 +50,8 @@ const ROUTES: [(&str, &str, Answerer); 19] = [
     ("/api/v1/services/{service}/maintenance", "post", || post(maintenance::set_service)),
     ("/api/v1/routes/{route}/maintenance", "post", || post(maintenance::set_route)),
     ("/api/v1/requests", "get", || get(requests::in_flight)),
+    ("/api/v1/traffic", "get", || get(traffic::now)),
+    ("/api/v1/history", "get", || get(traffic::past)),
     ("/api/v1/causes", "get", || get(causes::all)),
     ("/api/v1/causes/{cause}", "get", || get(causes::one)),
     ("/api/v1/checks", "get", || get(checks)),

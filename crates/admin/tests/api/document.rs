@@ -163,7 +163,7 @@ fn every_route_answers_as_described() {
         assert_documented(&answer, operation, &document, &format!("{method} {url}"));
         asked += 1;
     }
-    assert_eq!(asked, 19);
+    assert_eq!(asked, 21);
 }
 
 /// A body that the operation takes.
@@ -218,6 +218,11 @@ fn every_refusal_is_described_too() {
     assert_documented(&api.get("/api/v1/causes/x"), at(none, "get"), &document, none);
     let query = "/api/v1/requests";
     assert_documented(&api.get("/api/v1/requests?x=1"), at(query, "get"), &document, query);
+    for query in ["/api/v1/traffic", "/api/v1/history"] {
+        let answer = api.get(&format!("{query}?x=1"));
+        assert_documented(&answer, at(query, "get"), &document, query);
+    }
+    let query = "/api/v1/requests";
     let bare = Api::with(admin::Sources::default());
     assert_documented(&bare.get("/api/v1/requests"), at(query, "get"), &document, query);
     for (path, method) in

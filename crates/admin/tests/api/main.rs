@@ -6,6 +6,7 @@ mod document;
 mod door;
 mod metrics_document;
 mod rig;
+mod traffic;
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use admin::{Door, Listener, Sources, Token};
@@ -153,6 +153,7 @@ pub(crate) fn sources() -> Sources {
         })),
         reloads: Some(Arc::new(|| Reloads { reloads: vec![receipt()] })),
         findings: Some(Arc::new(findings)),
+        history: Some(Arc::new(Mutex::new(crate::traffic::history()))),
         reload_gauges: Some(Arc::new(|| ReloadGauges {
             applied: 1,
             unchanged: 0,

@@ -28,6 +28,7 @@ use crate::preserved::{Before, Preserved};
 use crate::server_states::ServerStates;
 use crate::service_manager;
 use crate::sockets::{self, Doors, Group, Handed, OpenError, Sockets};
+use crate::traffic_history;
 
 /// How long a start or a reload waits for the first resolution of server names.
 const RESOLVE_MAX: Duration = Duration::from_secs(5);
@@ -300,6 +301,11 @@ impl Balancer {
     /// Returns the configuration in force.
     pub(crate) fn published(&self) -> Arc<Published> {
         self.registry.load_full()
+    }
+
+    /// Returns the history of traffic, for the process that takes over.
+    pub(crate) fn history(&self) -> Vec<u8> {
+        traffic_history::lock(&self.management.history).save()
     }
 
     /// Returns its ID in `CDN-Loop`.

@@ -17,12 +17,16 @@ pub(super) const VARIABLE: &str = "WEIR_HANDOVER";
 /// Maximum size of the manifest: about 100,000 servers.
 const MANIFEST_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
+/// Maximum size of the history of traffic. With the default bound it is less than a tenth of that.
+const HISTORY_MAX_BYTES: u64 = 1024 * 1024 * 1024;
+
 /// The process from which this one takes over.
 pub(crate) struct Predecessor {
     says: PipeWriter,
     handed: Handed,
     servers: ServerStates,
     maintenance: Vec<handover::Maintenance>,
+    history: Option<Vec<u8>>,
     identity: Option<proxy::Identity>,
     affinity_key: Option<AffinityKey>,
 }
@@ -50,6 +54,7 @@ impl Predecessor {
             handed: Handed::default(),
             servers: ServerStates::default(),
             maintenance: Vec::new(),
+            history: None,
             identity: None,
             affinity_key: None,
         };
@@ -92,6 +97,11 @@ impl Predecessor {
         }
         self.servers = ServerStates::from_handover(manifest.servers);
         self.maintenance = manifest.maintenance;
+        // Older versions do not send it. Without it, it begins again.
+        self.history = manifest.history.and_then(|number| {
+            let file = descriptor(number).ok()?;
+            os::handover::read_memory_file(file, HISTORY_MAX_BYTES).ok()
+        });
         // Older versions do not send it.
         self.identity = manifest.instance.as_deref().and_then(proxy::Identity::from_id);
         // Older versions do not send it; nor do versions whose services need none.
@@ -113,6 +123,11 @@ impl Predecessor {
     /// Takes what operators have put into maintenance.
     pub(crate) fn take_maintenance(&mut self) -> Vec<handover::Maintenance> {
         std::mem::take(&mut self.maintenance)
+    }
+
+    /// Takes the history of traffic, if it sent one.
+    pub(crate) fn take_history(&mut self) -> Option<Vec<u8>> {
+        self.history.take()
     }
 
     /// Returns its id in `CDN-Loop`, if it sent one.

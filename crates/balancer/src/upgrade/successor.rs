@@ -92,6 +92,10 @@ fn start(
     let (hears, says) = io::pipe().map_err(|error| cannot("make a pipe", &error))?;
     let sockets = balancer.sockets();
     let states = ServerStates::of(&balancer.published(), os::clock::now());
+    // An upgrade without history is better than none.
+    let history = os::handover::memory_file("weir-history", &balancer.history())
+        .inspect_err(|error| tracing::warn!(%error, "the history of traffic is not handed over"))
+        .ok();
     let manifest = Manifest {
         form: FORM,
         says: says.as_raw_fd(),
@@ -107,6 +111,7 @@ fn start(
         servers: states.to_handover(),
         maintenance: maintenance::to_handover(&balancer.registry),
         instance: Some(balancer.identity().id().to_string()),
+        history: history.as_ref().map(AsRawFd::as_raw_fd),
         // A secret: it is passed only here, in memory that only the new process has.
         affinity_key: balancer.registry.affinity_key().map(AffinityKey::to_text),
     };
@@ -116,6 +121,7 @@ fn start(
         .map_err(|error| cannot("make a file in memory", &error))?;
     let mut descriptors: Vec<BorrowedFd<'_>> = vec![says.as_fd(), memory.as_fd()];
     descriptors.extend(sockets.groups().iter().flat_map(|g| &*g.sockets).map(TcpListener::as_fd));
+    descriptors.extend(history.as_ref().map(AsFd::as_fd));
     descriptors.extend(sockets.admin().map(|(_, socket)| socket.as_fd()));
     descriptors.extend(sockets.metrics().map(|(_, socket)| socket.as_fd()));
     let mut command = program.command();

@@ -105,6 +105,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         request_buffers_max_bytes,
         compression_memory_max_bytes,
         mirror_memory_max_bytes,
+        history_memory_max_bytes,
         drain_delay,
         drain_max,
         state_directory,
@@ -132,6 +133,8 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     words.value("compression_memory_max", compression_memory_max_bytes, memory, |n| show_size(*n));
     let memory = &after.mirror_memory_max_bytes;
     words.value("mirror_memory_max", mirror_memory_max_bytes, memory, |n| show_size(*n));
+    let memory = &after.history_memory_max_bytes;
+    words.value("history_memory_max", history_memory_max_bytes, memory, |n| show_size(*n));
     words.value("drain_delay", drain_delay, &after.drain_delay, time);
     words.value("drain_max", drain_max, &after.drain_max, time);
     words.value("state_directory", state_directory, &after.state_directory, |directory| {

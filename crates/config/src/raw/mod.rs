@@ -54,6 +54,7 @@ pub(crate) struct Document {
     pub(crate) request_buffers_max_bytes: u64,
     pub(crate) compression_memory_max_bytes: u64,
     pub(crate) mirror_memory_max_bytes: u64,
+    pub(crate) history_memory_max_bytes: u64,
     pub(crate) drain_delay: Duration,
     pub(crate) drain_max: Duration,
     pub(crate) state_directory: Option<PathBuf>,

@@ -53,6 +53,7 @@ pub(crate) fn document(files: &[(&DeTable<'_>, usize)], problems: &Problems) -> 
         request_buffers_max_bytes: table.size("request_buffers_max").value,
         compression_memory_max_bytes: table.size("compression_memory_max").value,
         mirror_memory_max_bytes: table.size("mirror_memory_max").value,
+        history_memory_max_bytes: table.size("history_memory_max").value,
         drain_delay: table.duration("drain_delay").value,
         drain_max: table.duration("drain_max").value,
         state_directory: table.text("state_directory", paths::absolute).map(|at| at.value),

@@ -116,6 +116,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
         request_buffers_max_bytes: 0,
         compression_memory_max_bytes: 0,
         mirror_memory_max_bytes: 0,
+        history_memory_max_bytes: 0,
         drain_delay: Duration::ZERO,
         drain_max: second,
         run_as: None,

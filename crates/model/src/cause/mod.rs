@@ -68,6 +68,49 @@ crate::words! {
     }
 }
 
+crate::words! {
+    /// How an exchange went, in four words, so that each is in one count.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Ending {
+        /// It ended as it should.
+        Served = "served",
+        /// It failed because of a server, the network, the balancer or the configuration, or the
+        /// response was a 5xx.
+        Failed = "failed",
+        /// Weir turned it away, because of a limit or maintenance.
+        Refused = "refused",
+        /// It failed because of the client.
+        ClientFault = "client_fault",
+    }
+}
+
+impl Ending {
+    /// Returns how an exchange went that ended for `cause` with a status of `class` (1 to 5 for 1xx
+    /// to 5xx, 0 for none).
+    pub fn of(cause: Cause, class: usize) -> Ending {
+        match (cause, cause.fault()) {
+            (
+                Cause::QueueFull
+                | Cause::QueueWaitExceeded
+                | Cause::RateLimited
+                | Cause::Maintenance
+                | Cause::ConnectionLimitReached
+                | Cause::AuthenticationOverloaded
+                | Cause::EnhanceYourCalm
+                | Cause::Http2StreamsExceeded
+                | Cause::ShuttingDown,
+                _,
+            ) => Ending::Refused,
+            (_, Fault::Client) => Ending::ClientFault,
+            (Cause::Completed, Fault::None) if class == 5 => Ending::Failed,
+            (_, Fault::None) => Ending::Served,
+            (_, Fault::Server | Fault::Network | Fault::Balancer | Fault::Configuration) => {
+                Ending::Failed
+            }
+        }
+    }
+}
+
 impl Cause {
     /// Returns the cause with that name, exactly as [`Cause::name`] returns it.
     pub fn from_name(name: &str) -> Option<Cause> {
@@ -136,6 +179,23 @@ mod tests {
                     assert!(matches!(status, 404 | 502 | 508), "{name} {status}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn an_exchange_is_in_one_count() {
+        for (cause, class, ending) in [
+            (Cause::Completed, 2, Ending::Served),
+            (Cause::Completed, 0, Ending::Served),
+            (Cause::Completed, 5, Ending::Failed),
+            (Cause::Responded, 5, Ending::Served),
+            (Cause::RateLimited, 4, Ending::Refused),
+            (Cause::QueueFull, 4, Ending::Refused),
+            (Cause::ClientReset, 0, Ending::ClientFault),
+            (Cause::ConnectionRefused, 5, Ending::Failed),
+            (Cause::DestinationNotFound, 4, Ending::Failed),
+        ] {
+            assert_eq!(Ending::of(cause, class), ending, "{}", cause.name());
         }
     }
 

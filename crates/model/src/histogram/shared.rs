@@ -48,6 +48,12 @@ impl SharedHistogram {
         totals.add(counts, self.sum_us.load(Relaxed), self.max_us.load(Relaxed));
     }
 
+    /// Returns the number of durations recorded so far, and their sum in microseconds.
+    pub fn count_and_sum_us(&self) -> (u64, u64) {
+        let counts = self.chunks.iter().filter_map(OnceLock::get).flat_map(|chunk| chunk.iter());
+        (counts.map(|count| count.load(Relaxed)).sum(), self.sum_us.load(Relaxed))
+    }
+
     /// Returns what was recorded so far.
     pub fn totals(&self) -> HistogramTotals {
         let mut totals = HistogramTotals::default();
@@ -75,6 +81,7 @@ mod tests {
         });
         let totals = histogram.totals();
         assert_eq!(totals.count(), 80_000);
+        assert_eq!(histogram.count_and_sum_us(), (80_000, (0..20_000).sum::<u64>() * 10));
         assert_eq!(totals.sum(), Duration::from_micros((0..20_000).sum::<u64>() * 10));
         assert_eq!(totals.max(), Duration::from_micros(4 * 19_999));
     }

@@ -97,6 +97,12 @@ impl HistogramTotals {
         }
     }
 
+    /// Forgets everything, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.counts.fill(0);
+        (self.sum_us, self.max_us) = (0, 0);
+    }
+
     /// Adds `other`.
     pub fn merge(&mut self, other: &HistogramTotals) {
         self.add(other.counts.iter().copied().enumerate(), other.sum_us, other.max_us);

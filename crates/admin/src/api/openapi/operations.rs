@@ -4,11 +4,13 @@ use admin_api::Configuration;
 use admin_api::causes::{Cause, Causes};
 use admin_api::checks::Plan;
 use admin_api::findings::Findings;
+use admin_api::history::History;
 use admin_api::maintenance::{Maintenance, MaintenanceRequest};
 use admin_api::receipt::{Reload, Reloads, Upgrade};
 use admin_api::requests::Requests;
 use admin_api::services::{Service, Services, StateRequest, WeightRequest};
 use admin_api::status::Status;
+use admin_api::traffic::Traffic;
 use schemars::JsonSchema;
 use serde_json::json;
 
@@ -119,10 +121,14 @@ pub(super) fn process() -> Vec<Operation> {
         ("get", "/metrics"),
         "metrics",
         "All metrics, for Prometheus",
-        "Prometheus text format 0.0.4, or OpenMetrics 1.0 if Accept names it.",
+        "Prometheus text format 0.0.4, or OpenMetrics 1.0 or Prometheus's protobuf format if Accept names it.",
         TEXT,
     );
     metrics.answers.push(Body("application/openmetrics-text", TEXT.1));
+    metrics.answers.push(Body(
+        "application/vnd.google.protobuf",
+        |_| json!({ "type": "string", "format": "binary" }),
+    ));
     vec![
         Operation::new(
             ("get", "/"),
@@ -169,6 +175,8 @@ pub(super) fn traffic() -> Vec<Operation> {
         .at([SERVICE])
         .refuses(&[(400, "The path is not readable."), (404, "There is no such service.")]),
         requests(),
+        current_traffic(),
+        past_traffic(),
     ]
 }
 
@@ -256,6 +264,97 @@ fn requests() -> Operation {
         (400, "The query is not readable."),
         (501, "This process cannot list requests."),
     ])
+}
+
+const NO_HISTORY: &[(u16, &str)] =
+    &[(400, "The query is not readable."), (501, "This process keeps no history.")];
+
+fn current_traffic() -> Operation {
+    Operation::new(
+        ("get", "/api/v1/traffic"),
+        "traffic",
+        "Rates and latencies of listeners, services and servers: the last ten seconds, minute and hour",
+        "What happens now.",
+        json_of::<Traffic>(),
+    )
+    .at([
+        Parameter {
+            name: "service",
+            within: "query",
+            description: "Only this service.",
+            schema: || json!({ "type": "string" }),
+        },
+        Parameter {
+            name: "servers",
+            within: "query",
+            description: "Whether servers are in the answer.",
+            schema: || json!({ "type": "boolean", "default": true }),
+        },
+    ])
+    .refuses(&[
+        (400, "The query is not readable."),
+        (404, "There is no such service."),
+        (501, "This process keeps no history."),
+    ])
+}
+
+fn past_traffic() -> Operation {
+    Operation::new(
+        ("get", "/api/v1/history"),
+        "history",
+        "The recent past: a row a second for 15 minutes, every ten seconds for two hours, a minute for a day",
+        "Rows of the finest of the three lengths that reaches back as far as was asked for. A million \
+         numbers at most; series beyond that are left out.",
+        json_of::<History>(),
+    )
+    .at([
+        Parameter {
+            name: "span_s",
+            within: "query",
+            description: "How far back, in seconds.",
+            schema: || json!({ "type": "integer", "minimum": 1, "default": 900 }),
+        },
+        Parameter {
+            name: "until_unix_ms",
+            within: "query",
+            description: "The end of the span, in milliseconds since 1970 (UTC); now without it.",
+            schema: || json!({ "type": "integer", "minimum": 0 }),
+        },
+        Parameter {
+            name: "kind",
+            within: "query",
+            description: "Only series of this kind.",
+            schema: || {
+                let kinds = ["process", "listener", "service", "server"];
+                json!({ "type": "string", "enum": kinds })
+            },
+        },
+        Parameter {
+            name: "service",
+            within: "query",
+            description: "Only this service and its servers.",
+            schema: || json!({ "type": "string" }),
+        },
+        Parameter {
+            name: "server",
+            within: "query",
+            description: "Only the server at this address.",
+            schema: || json!({ "type": "string" }),
+        },
+        Parameter {
+            name: "columns",
+            within: "query",
+            description: "Only these columns, and `causes`, separated by commas.",
+            schema: || json!({ "type": "string" }),
+        },
+        Parameter {
+            name: "limit",
+            within: "query",
+            description: "Maximum number of series in the answer.",
+            schema: || json!({ "type": "integer", "minimum": 0, "maximum": 1_000, "default": 100 }),
+        },
+    ])
+    .refuses(NO_HISTORY)
 }
 
 /// What the API changes.

@@ -71,7 +71,7 @@ pub(crate) static TOP: TableSpec = TableSpec {
     heading: "the top level",
     path: "",
     doc: "Settings for the whole balancer. These keys are before the first `[table]`.",
-    example: "zone = \"eu-west-1a\"\nworkers = 2\nconnections_max = 20_000\nrequest_buffers_max = \"64MB\"\ncompression_memory_max = \"64MB\"\nmirror_memory_max = \"64MB\"\ndrain_delay = \"10s\"\ndrain_max = \"30s\"\nstate_directory = \"/var/lib/weir\"\nresolver = \"10.0.0.53\"\nuser = \"weir\"\ngroup = \"weir\"\ninclude = [\"conf.d/*.toml\"]\n",
+    example: "zone = \"eu-west-1a\"\nworkers = 2\nconnections_max = 20_000\nrequest_buffers_max = \"64MB\"\ncompression_memory_max = \"64MB\"\nmirror_memory_max = \"64MB\"\nhistory_memory_max = \"64MB\"\ndrain_delay = \"10s\"\ndrain_max = \"30s\"\nstate_directory = \"/var/lib/weir\"\nresolver = \"10.0.0.53\"\nuser = \"weir\"\ngroup = \"weir\"\ninclude = [\"conf.d/*.toml\"]\n",
     keys: &[
         key(
             "include",
@@ -114,6 +114,12 @@ pub(crate) static TOP: TableSpec = TableSpec {
             Kind::Size { min: 0, max: 1 << 40 },
             Absent::Size(usual::MIRROR_MEMORY_MAX_BYTES),
             "Memory for the bodies of requests that are copied, over all copies; see `mirror` of a route. Beyond this bound requests are not copied.",
+        ),
+        key(
+            "history_memory_max",
+            Kind::Size { min: 0, max: 1 << 40 },
+            Absent::Size(usual::HISTORY_MEMORY_MAX_BYTES),
+            "Memory for the history of traffic: 15 minutes by the second, two hours by ten seconds, a day by the minute. A busy server of a service takes up to 60 kB in a day, a service up to 400 kB. When there is no room for all, the oldest part of each goes first. `0`: no history is kept.",
         ),
         key(
             "drain_delay",

@@ -1,0 +1,102 @@
+//! The history of traffic: reads all counters once a second, on a thread of its own, and keeps what
+//! `history` makes of them for the API and for the process that takes over.
+
+mod readings;
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use history::History;
+use model::Moment;
+
+/// The sources of the counters.
+pub(crate) struct Sources {
+    pub(crate) registry: Arc<decide::Registry>,
+    pub(crate) counters: Arc<observe::Registry>,
+}
+
+/// The history, which the thread writes and the API reads.
+pub(crate) type Shared = Arc<Mutex<History>>;
+
+/// The running thread.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// Returns the history that a predecessor has handed over, or an empty one.
+pub(crate) fn begin(handed: Option<&[u8]>) -> Shared {
+    let mut history = History::new(0);
+    let restored = handed.map(|bytes| history.restore(bytes, second(os::clock::since_boot())));
+    if let Some(Err(error)) = restored {
+        tracing::warn!(%error, "the history of traffic was not taken over; it begins again");
+    }
+    Arc::new(Mutex::new(history))
+}
+
+/// Locks it. The thread that reads the counters waits meanwhile, so not for long.
+pub(crate) fn lock(history: &Shared) -> MutexGuard<'_, History> {
+    history.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts the thread. Whether it keeps anything depends on the configuration in force.
+pub(crate) fn start(sources: Sources, history: Shared) -> io::Result<Handle> {
+    let (stop, stopped) = channel();
+    let thread = std::thread::Builder::new()
+        .name("weir-history".to_owned())
+        .spawn(move || run(&sources, &history, &stopped))?;
+    Ok(Handle { stop, thread })
+}
+
+impl Handle {
+    /// Stops it, and returns when its thread has ended.
+    pub(crate) fn stop(self) {
+        // It ends by itself when this handle is gone.
+        let _ = self.stop.send(());
+        if self.thread.join().is_err() {
+            tracing::error!("the thread of the history of traffic panicked");
+        }
+    }
+}
+
+fn run(sources: &Sources, history: &Shared, stopped: &Receiver<()>) {
+    let mut before = os::clock::now();
+    loop {
+        // Just after the next whole second of the machine's clock, which all its processes share.
+        let into_second = Duration::from_nanos(os::clock::since_boot().subsec_nanos().into());
+        let rest = Duration::from_secs(1).saturating_sub(into_second) + Duration::from_millis(1);
+        match stopped.recv_timeout(rest) {
+            Err(RecvTimeoutError::Timeout) => before = read(sources, history, before),
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Adds a second's readings. Returns when they were taken.
+fn read(sources: &Sources, history: &Shared, before: Moment) -> Moment {
+    let (now, second) = (os::clock::now(), second(os::clock::since_boot()));
+    let elapsed_ms = u32::try_from(now.since(before).as_millis()).unwrap_or(u32::MAX);
+    let published = sources.registry.load_full();
+    let memory_max = published.snapshot.history_memory_max_bytes;
+    let mut history = lock(history);
+    if memory_max == 0 {
+        if history.keys().next().is_some() {
+            *history = History::new(0);
+        }
+        return now;
+    }
+    history.set_memory_max(usize::try_from(memory_max).unwrap_or(usize::MAX));
+    if history.begin(second, elapsed_ms) {
+        readings::add(&mut history, &published, &sources.counters.totals());
+        return now;
+    }
+    before
+}
+
+fn second(since_boot: Duration) -> u64 {
+    since_boot.as_secs()
+}

@@ -1,0 +1,53 @@
+//! What the caller has counted at one moment.
+
+use std::time::Duration;
+
+use model::histogram::HistogramTotals;
+
+/// The figures of one series at one moment, in the order that its [`crate::Kind`] names.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'a> {
+    /// Counts that only grow.
+    pub counts: &'a [u64],
+    /// Values of this moment.
+    pub levels: &'a [u64],
+    /// Durations of which averages are kept.
+    pub means: &'a [Mean],
+    /// Durations of which quantiles are kept.
+    pub durations: &'a [HistogramTotals],
+    /// Ended exchanges by cause, for kinds that keep them: the number of each [`model::Cause`], in
+    /// order of [`model::Cause::ALL`]; else empty.
+    pub causes: &'a [u64],
+}
+
+/// The number and the sum of durations recorded so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mean {
+    /// Their number.
+    pub count: u64,
+    /// Their sum in microseconds.
+    pub sum_us: u64,
+}
+
+impl Mean {
+    /// Returns those of a histogram.
+    pub fn of(histogram: &HistogramTotals) -> Mean {
+        Mean { count: histogram.count(), sum_us: histogram.sum().as_micros() as u64 }
+    }
+
+    /// Returns the average; `None` if there is none.
+    pub fn average(self) -> Option<Duration> {
+        self.sum_us.checked_div(self.count).map(Duration::from_micros)
+    }
+
+    /// Returns what was added since `before`.
+    #[must_use]
+    pub fn since(self, before: Mean) -> Mean {
+        Mean { count: grown(self.count, before.count), sum_us: grown(self.sum_us, before.sum_us) }
+    }
+}
+
+/// Returns how much a count has grown. One that has begun again from zero is as large as it has grown.
+pub(crate) fn grown(now: u64, before: u64) -> u64 {
+    now.checked_sub(before).unwrap_or(now)
+}

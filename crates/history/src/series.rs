@@ -1,0 +1,208 @@
+//! One series: its rows, and what it had counted at the moments that matter for the next ones.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use model::histogram::HistogramTotals;
+
+use crate::block::Block;
+use crate::columns::{Kind, Source};
+use crate::quantised::Quantised;
+use crate::reading::Reading;
+use crate::ring::Ring;
+use crate::snapshot::Snapshot;
+use crate::tier::TIERS;
+use crate::window::Window;
+
+/// Seconds between two snapshots for the windows of the last minute.
+pub(crate) const FINE_S: u64 = 5;
+
+/// Seconds that these windows reach back.
+const FINE_SPAN_S: u64 = 60;
+
+/// Seconds between two snapshots for the windows of the last hour, which servers do not have.
+const COARSE_S: u64 = 60;
+
+const COARSE_SPAN_S: u64 = 3_600;
+
+/// A series.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    kind: Kind,
+    /// The second before its first reading in this process.
+    since: u64,
+    /// The second of its last reading.
+    pub(crate) until: u64,
+    latest: Snapshot,
+    /// At the end of the last row of each tier.
+    row_ends: [Snapshot; TIERS.len()],
+    /// The largest levels since then.
+    peaks: [Vec<u64>; TIERS.len()],
+    /// Snapshots of the seconds given, the oldest first. Those that are the same share their memory.
+    earlier: VecDeque<(u64, Arc<Snapshot>)>,
+    pub(crate) rings: [Ring; TIERS.len()],
+}
+
+/// Which rows end with a reading.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tick {
+    /// The second of the reading.
+    pub(crate) second: u64,
+    /// The number of the row that ends with it, by tier.
+    pub(crate) ends: [Option<u64>; TIERS.len()],
+}
+
+/// Memory for computing rows, used for one series after the other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scratch {
+    durations: Vec<HistogramTotals>,
+    row: Vec<Quantised>,
+    causes: Vec<(u8, u64)>,
+}
+
+impl Series {
+    pub(crate) fn new(kind: Kind, since: u64) -> Series {
+        Series {
+            kind,
+            since,
+            until: since,
+            latest: Snapshot::default(),
+            row_ends: Default::default(),
+            peaks: Default::default(),
+            earlier: VecDeque::new(),
+            rings: Default::default(),
+        }
+    }
+
+    /// Adds what was counted at a tick.
+    pub(crate) fn push(&mut self, tick: &Tick, reading: &Reading<'_>, scratch: &mut Scratch) {
+        self.latest.set(reading);
+        let before = std::mem::replace(&mut self.until, tick.second);
+        if before / FINE_S != tick.second / FINE_S {
+            self.keep_earlier(tick.second);
+        }
+        for (tier, end) in tick.ends.iter().enumerate() {
+            let peaks = &mut self.peaks[tier];
+            peaks.resize(reading.levels.len(), 0);
+            for (peak, level) in peaks.iter_mut().zip(reading.levels) {
+                *peak = (*peak).max(*level);
+            }
+            if let Some(number) = *end {
+                self.end_row(tier, number, scratch);
+                self.peaks[tier].fill(0);
+            }
+        }
+    }
+
+    /// Writes a row, unless nothing has happened in it.
+    fn end_row(&mut self, tier: usize, number: u64, scratch: &mut Scratch) {
+        let (now, before) = (&self.latest, &self.row_ends[tier]);
+        let Scratch { durations, row, causes } = scratch;
+        durations.resize_with(now.durations_len(), HistogramTotals::default);
+        for (index, into) in durations.iter_mut().enumerate() {
+            now.durations(before, index, into);
+        }
+        row.clear();
+        let mut is_quiet = true;
+        for column in self.kind.columns() {
+            let cell = match column.source {
+                Source::Count(index) => Quantised::new(now.grown(before, index)),
+                Source::Level(index) | Source::State(index) => {
+                    Quantised::new(self.peaks[tier].get(index).copied().unwrap_or(0))
+                }
+                Source::Mean(index) => {
+                    let average = now.mean(before, index).average();
+                    Quantised::from(average.map(|average| average.as_micros() as u64))
+                }
+                Source::Quantile(index, hundredths) => {
+                    let quantile = durations
+                        .get(index)
+                        .and_then(|between| between.quantile(f64::from(hundredths) / 100.0));
+                    Quantised::from(quantile.map(|quantile| quantile.as_micros() as u64))
+                }
+            };
+            let is_state = matches!(column.source, Source::State(_));
+            is_quiet &= is_state || cell == Quantised::ZERO || cell == Quantised::NONE;
+            row.push(cell);
+        }
+        causes.clear();
+        if self.kind.has_causes() {
+            let grown = |(cause, now): (usize, &u64)| {
+                let before = before.causes.get(cause).copied().unwrap_or(0);
+                (cause as u8, crate::reading::grown(*now, before))
+            };
+            let grown = now.causes.iter().enumerate().map(grown);
+            causes.extend(grown.filter(|(_, count)| *count > 0));
+        }
+        if !is_quiet {
+            self.rings[tier].write(TIERS[tier], number, row, causes);
+            self.row_ends[tier].clone_from(&self.latest);
+        }
+    }
+
+    /// Keeps the latest snapshot for windows, and drops those that are too old.
+    fn keep_earlier(&mut self, second: u64) {
+        let latest = Arc::new(self.latest.without_causes());
+        let same = self.earlier.back().map(|(_, last)| last).filter(|last| **last == latest);
+        let latest = same.map_or(latest, Arc::clone);
+        self.earlier.push_back((second, latest));
+        let span_s = if self.kind == Kind::Server { FINE_SPAN_S } else { COARSE_SPAN_S };
+        // The newest of those that are too old is the state at the beginning of the span.
+        let from = second.saturating_sub(span_s + FINE_S);
+        while self.earlier.get(1).is_some_and(|(at, _)| *at <= from) {
+            self.earlier.pop_front();
+        }
+        // Beyond the last minute, one a minute is enough.
+        let fine_from = second.saturating_sub(FINE_SPAN_S + FINE_S);
+        let mut minute = None;
+        self.earlier.retain(|(at, _)| {
+            *at >= fine_from || minute.replace(at / COARSE_S) != Some(at / COARSE_S)
+        });
+    }
+
+    /// Returns what has happened in the last `seconds`, or in a little more: to the last snapshot
+    /// before them.
+    pub(crate) fn window(&self, seconds: u64) -> Window {
+        let from = self.until.saturating_sub(seconds);
+        let nothing = Snapshot::default();
+        let earlier = self.earlier.iter().rev().find(|(at, _)| *at <= from);
+        let (started, before) = match earlier {
+            Some((at, snapshot)) => (*at, &**snapshot),
+            None => (self.since, &nothing),
+        };
+        let durations = (0..self.latest.durations_len()).map(|index| {
+            let mut between = HistogramTotals::default();
+            self.latest.durations(before, index, &mut between);
+            between
+        });
+        Window {
+            kind: self.kind,
+            seconds: self.until.saturating_sub(started),
+            counts: (0..self.latest.counts.len()).map(|at| self.latest.grown(before, at)).collect(),
+            means: (0..self.latest.means.len()).map(|at| self.latest.mean(before, at)).collect(),
+            durations: durations.collect(),
+        }
+    }
+
+    /// Returns all blocks, with their tiers.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (usize, &Block)> {
+        let rings = self.rings.iter().enumerate();
+        rings.flat_map(|(tier, ring)| ring.blocks().map(move |block| (tier, block)))
+    }
+
+    /// Returns the memory that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        // Each once, though several may share it.
+        let mut last: Option<&Arc<Snapshot>> = None;
+        let earlier = self.earlier.iter().filter_map(|(_, snapshot)| {
+            let is_shared = last.replace(snapshot).is_some_and(|last| Arc::ptr_eq(last, snapshot));
+            (!is_shared).then(|| size_of::<Snapshot>() + snapshot.bytes())
+        });
+        size_of::<Series>()
+            + self.latest.bytes()
+            + self.row_ends.iter().map(Snapshot::bytes).sum::<usize>()
+            + self.earlier.capacity() * size_of::<(u64, Arc<Snapshot>)>()
+            + earlier.sum::<usize>()
+            + self.rings.iter().map(Ring::bytes).sum::<usize>()
+    }
+}

@@ -1,0 +1,165 @@
+//! What a series had counted at one moment, in little memory.
+
+use model::histogram::HistogramTotals;
+
+use crate::reading::{Mean, Reading, grown};
+
+/// The figures of one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    pub(crate) counts: Vec<u64>,
+    pub(crate) means: Vec<Mean>,
+    durations: Vec<Sparse>,
+    pub(crate) causes: Vec<u64>,
+}
+
+/// A histogram's counts from its first bucket with a value to its last. Modulo 2^32: only differences
+/// matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Sparse {
+    start: usize,
+    counts: Vec<u32>,
+}
+
+impl Snapshot {
+    /// Takes the figures of `reading`.
+    pub(crate) fn set(&mut self, reading: &Reading<'_>) {
+        replace(&mut self.counts, reading.counts);
+        replace(&mut self.means, reading.means);
+        replace(&mut self.causes, reading.causes);
+        self.durations.resize_with(reading.durations.len(), Sparse::default);
+        for (held, totals) in self.durations.iter_mut().zip(reading.durations) {
+            held.set(totals);
+        }
+    }
+
+    /// Returns the same without causes, which windows do not have.
+    pub(crate) fn without_causes(&self) -> Snapshot {
+        let Snapshot { counts, means, durations, causes: _ } = self;
+        Snapshot {
+            counts: counts.clone(),
+            means: means.clone(),
+            durations: durations.clone(),
+            causes: Vec::new(),
+        }
+    }
+
+    /// Returns the number of its histograms.
+    pub(crate) fn durations_len(&self) -> usize {
+        self.durations.len()
+    }
+
+    /// Returns how much the count with this index has grown since `before`.
+    pub(crate) fn grown(&self, before: &Snapshot, index: usize) -> u64 {
+        let before = before.counts.get(index).copied().unwrap_or(0);
+        grown(self.counts.get(index).copied().unwrap_or(0), before)
+    }
+
+    /// Returns the average since `before`.
+    pub(crate) fn mean(&self, before: &Snapshot, index: usize) -> Mean {
+        let before = before.means.get(index).copied().unwrap_or_default();
+        self.means.get(index).copied().unwrap_or_default().since(before)
+    }
+
+    /// Replaces `into` with the durations recorded since `before`. Their sum and maximum are unknown.
+    pub(crate) fn durations(&self, before: &Snapshot, index: usize, into: &mut HistogramTotals) {
+        into.clear();
+        let nothing = Sparse::default();
+        let before = before.durations.get(index).unwrap_or(&nothing);
+        if let Some(now) = self.durations.get(index) {
+            let grown = now.buckets().map(|(bucket, count)| {
+                (bucket, u64::from(count.wrapping_sub(before.count(bucket))))
+            });
+            into.add(grown.filter(|(_, count)| *count > 0), 0, u64::MAX);
+        }
+    }
+
+    /// Returns the memory that it takes besides itself.
+    pub(crate) fn bytes(&self) -> usize {
+        let sparse =
+            |held: &Sparse| size_of::<Sparse>() + held.counts.capacity() * size_of::<u32>();
+        (self.counts.capacity() + self.causes.capacity()) * size_of::<u64>()
+            + self.means.capacity() * size_of::<Mean>()
+            + self.durations.iter().map(sparse).sum::<usize>()
+    }
+}
+
+fn replace<T: Copy>(held: &mut Vec<T>, new: &[T]) {
+    held.clear();
+    // Without spare room: most are kept for long.
+    held.reserve_exact(new.len());
+    held.extend_from_slice(new);
+}
+
+impl Sparse {
+    fn set(&mut self, totals: &HistogramTotals) {
+        let counts = totals.counts();
+        let is_used = |count: &u64| *count > 0;
+        let start = counts.iter().position(is_used).unwrap_or(0);
+        let end = counts.iter().rposition(is_used).map_or(start, |last| last + 1);
+        self.start = start;
+        self.counts.clear();
+        self.counts.reserve_exact(end - start);
+        self.counts.extend(counts[start..end].iter().map(|&count| count as u32));
+    }
+
+    fn buckets(&self) -> impl Iterator<Item = (usize, u32)> {
+        self.counts.iter().enumerate().map(|(at, &count)| (self.start + at, count))
+    }
+
+    fn count(&self, bucket: usize) -> u32 {
+        let at = bucket.checked_sub(self.start);
+        at.and_then(|at| self.counts.get(at)).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use model::histogram::bucket_of;
+
+    use super::*;
+
+    fn totals(micros: &[u64]) -> HistogramTotals {
+        let mut totals = HistogramTotals::default();
+        totals.add(micros.iter().map(|&us| (bucket_of(us), 1)), micros.iter().sum(), 0);
+        totals
+    }
+
+    fn snapshot(count: u64, micros: &[u64]) -> Snapshot {
+        let (durations, mut snapshot) = ([totals(micros)], Snapshot::default());
+        let means = [Mean::of(&durations[0])];
+        let reading = Reading {
+            counts: &[count],
+            levels: &[],
+            means: &means,
+            durations: &durations,
+            causes: &[],
+        };
+        snapshot.set(&reading);
+        snapshot
+    }
+
+    #[test]
+    fn differences_are_what_happened_in_between() {
+        let before = snapshot(2, &[300, 40_000]);
+        let now = snapshot(5, &[300, 40_000, 20, 20, 900_000]);
+        assert_eq!(now.grown(&before, 0), 3);
+        let mean = now.mean(&before, 0).average();
+        assert_eq!(mean, Some(Duration::from_micros(900_040 / 3)));
+        let mut between = HistogramTotals::default();
+        now.durations(&before, 0, &mut between);
+        assert_eq!(between.counts(), totals(&[20, 20, 900_000]).counts());
+        now.durations(&Snapshot::default(), 0, &mut between);
+        assert_eq!(between.count(), 5);
+        now.durations(&now, 0, &mut between);
+        assert_eq!((between.count(), between.quantile(0.5)), (0, None));
+    }
+
+    #[test]
+    fn counts_that_begin_again_are_no_flood() {
+        let before = snapshot(1_000, &[1]);
+        assert_eq!(snapshot(3, &[1]).grown(&before, 0), 3);
+    }
+}

@@ -1,19 +1,31 @@
 //! Text in aligned columns, two spaces apart, readable without a terminal.
 
+use std::ops::RangeBounds;
+
 /// Rows of cells, as wide as their widest.
 pub(crate) struct Columns<const N: usize> {
     rows: Vec<[String; N]>,
+    /// Which columns are numbers, aligned on the right.
+    numbers: [bool; N],
 }
 
 impl<const N: usize> Columns<N> {
     /// Without a heading.
     pub(crate) fn plain() -> Self {
-        Columns { rows: Vec::new() }
+        Columns { rows: Vec::new(), numbers: [false; N] }
     }
 
     /// With a heading for each column. One whose cells are all empty is left out.
     pub(crate) fn headed(heading: [&str; N]) -> Self {
-        Columns { rows: vec![heading.map(str::to_owned)] }
+        Columns { rows: vec![heading.map(str::to_owned)], numbers: [false; N] }
+    }
+
+    /// Aligns these columns on the right.
+    pub(crate) fn numbers(mut self, columns: impl RangeBounds<usize>) -> Self {
+        for (at, is_number) in self.numbers.iter_mut().enumerate() {
+            *is_number = columns.contains(&at);
+        }
+        self
     }
 
     pub(crate) fn row(&mut self, cells: [String; N]) {
@@ -41,10 +53,11 @@ impl<const N: usize> Columns<N> {
         let mut text = String::new();
         for row in &self.rows {
             let mut line = String::new();
-            for (cell, width) in row.iter().zip(widths).filter(|(_, width)| *width > 0) {
-                line.push_str(cell);
-                let gap = width.saturating_sub(cell.chars().count()) + 2;
-                line.extend(std::iter::repeat_n(' ', gap));
+            let cells = row.iter().zip(widths).zip(self.numbers);
+            for ((cell, width), is_number) in cells.filter(|((_, width), _)| *width > 0) {
+                let gap = " ".repeat(width.saturating_sub(cell.chars().count()));
+                let (before, after) = if is_number { (&*gap, "") } else { ("", &*gap) };
+                line.extend([before, cell, after, "  "]);
             }
             text.push_str(line.trim_end());
             text.push('\n');

@@ -12,6 +12,7 @@ mod tls;
 pub(crate) mod diagnostics;
 pub(crate) mod doctor;
 pub(crate) mod status;
+pub(crate) mod traffic;
 
 use std::fmt::Write as _;
 use std::sync::Arc;

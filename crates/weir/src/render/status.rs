@@ -12,6 +12,7 @@ use admin_api::maintenance::Maintenance;
 use admin_api::requests::Requests;
 use admin_api::services::{Server, Service, UnresolvedServer};
 use admin_api::status::Status;
+use admin_api::traffic::{ServerWindow, ServiceTraffic, Traffic};
 use diagnose::finding::Finding;
 use diagnose::kinds::{grouped, others};
 use model::Fault;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::acme;
 use super::columns::Columns;
+use super::traffic;
 
 /// Causes named per service; the rest is one number.
 const CAUSES_SHOWN_MAX: usize = 8;
@@ -36,6 +38,8 @@ pub(crate) struct Look {
     pub(crate) causes: Vec<CauseCount>,
     /// What the built-in doctor sees, if the balancer has one.
     pub(crate) doctor: Option<Findings>,
+    /// Rates and latencies, if the balancer keeps a history.
+    pub(crate) traffic: Option<Traffic>,
     /// The oldest requests in flight, if the balancer can list them.
     pub(crate) under_way: Option<Requests>,
 }
@@ -65,8 +69,17 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{}", maintenance(row));
     }
+    out.push_str(&look.doctor.as_ref().map(findings).unwrap_or_default());
     let own_zone = look.status.zone.as_deref();
-    for service in &look.services {
+    let traffic = |service: &Service| {
+        let all = look.traffic.as_ref()?.services.iter();
+        all.clone().find(|traffic| traffic.name == service.name)
+    };
+    let spans_s = look.traffic.as_ref().map(|traffic| &*traffic.spans_s).unwrap_or_default();
+    // Those in trouble first, the others in the order of the configuration.
+    let mut services: Vec<&Service> = look.services.iter().collect();
+    services.sort_by_key(|service| std::cmp::Reverse(traffic::trouble(service, traffic(service))));
+    for service in services {
         let Service { name, eligible, why, queue, servers, unresolved, .. } = service;
         // Writing to a String cannot fail.
         let _ = writeln!(
@@ -76,7 +89,10 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
             queue.length,
             queue.length_max,
         );
-        for line in table(servers, unresolved, own_zone).lines() {
+        let traffic = traffic(service);
+        let rates = traffic.map(|traffic| traffic::windows(traffic, spans_s)).unwrap_or_default();
+        let servers = table(servers, unresolved, own_zone, traffic);
+        for line in rates.lines().chain(servers.lines()) {
             let _ = writeln!(out, "  {line}");
         }
         let ended = ended(&look.causes, |cause| cause.services.get(name).copied().unwrap_or(0));
@@ -89,7 +105,6 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
     }
     out.push_str(&look.status.acme.as_ref().map(acme::text).unwrap_or_default());
     out.push_str(&look.under_way.as_ref().map(slowest).unwrap_or_default());
-    out.push_str(&look.doctor.as_ref().map(findings).unwrap_or_default());
     out
 }
 
@@ -186,8 +201,14 @@ fn process(status: &Status) -> String {
     out
 }
 
-/// The servers by zone, the balancer's own first; last those whose names have no address.
-fn table(servers: &[Server], unresolved: &[UnresolvedServer], own_zone: Option<&str>) -> String {
+/// The servers by zone, the balancer's own first; last those whose names have no address. Their
+/// rates are those of the last minute.
+fn table(
+    servers: &[Server],
+    unresolved: &[UnresolvedServer],
+    own_zone: Option<&str>,
+    traffic: Option<&ServiceTraffic>,
+) -> String {
     let mut zones: Vec<(Option<&str>, Vec<&Server>)> = Vec::new();
     for server in servers {
         let zone = server.zone.as_deref();
@@ -205,13 +226,17 @@ fn table(servers: &[Server], unresolved: &[UnresolvedServer], own_zone: Option<&
         "STATE",
         "IN FLIGHT",
         "WEIGHT",
-        "REQUESTS",
+        "REQ/S",
         "FAILED",
-        "LATENCY",
-    ]);
+        "P50",
+        "P99",
+    ])
+    .numbers(7..);
     for (zone, members) in zones {
         for server in members {
-            columns.row(row(zone, server));
+            let known = traffic.into_iter().flat_map(|traffic| &traffic.servers);
+            let rates = known.clone().find(|rates| rates.address == server.address);
+            columns.row(row(zone, server, rates.and_then(|rates| rates.windows.last())));
         }
     }
     for server in unresolved {
@@ -228,12 +253,13 @@ fn table(servers: &[Server], unresolved: &[UnresolvedServer], own_zone: Option<&
             none(),
             none(),
             none(),
+            none(),
         ]);
     }
     columns.text()
 }
 
-fn row(zone: Option<&str>, server: &Server) -> [String; 10] {
+fn row(zone: Option<&str>, server: &Server, rates: Option<&ServerWindow>) -> [String; 11] {
     let Server { name, address, in_flight, weight, weight_configured, .. } = server;
     let shown = if name == address { address.clone() } else { format!("{name} ({address})") };
     let backup = if server.backup { ", backup" } else { "" };
@@ -250,10 +276,7 @@ fn row(zone: Option<&str>, server: &Server) -> [String; 10] {
     } else {
         format!("{weight} (file: {weight_configured})")
     };
-    let latency = server.latency_ms.map(|ms| match ms {
-        ms if ms < 10.0 => format!("{ms:.1} ms"),
-        ms => format!("{ms:.0} ms"),
-    });
+    let [rate, failed, p50, p99] = traffic::server(rates);
     [
         zone.unwrap_or_default().to_owned(),
         format!("{shown}{backup}"),
@@ -262,9 +285,10 @@ fn row(zone: Option<&str>, server: &Server) -> [String; 10] {
         server.state.as_str().to_owned(),
         in_flight,
         weight,
-        server.requests.to_string(),
-        server.failures.to_string(),
-        latency.unwrap_or_default(),
+        rate,
+        failed,
+        p50,
+        p99,
     ]
 }
 
@@ -329,8 +353,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    #[test]
-    fn a_balancer_is_read_at_a_glance() {
+    /// A balancer with one service of three servers.
+    fn example() -> Look {
         let server = |address: &str, zone: &str| {
             json!({
                 "name": address, "address": address, "zone": zone, "eligible": zone == "b",
@@ -345,7 +369,7 @@ mod tests {
         third["weight"] = json!(5);
         third["in_flight_max"] = json!(null);
         third["backup"] = json!(true);
-        let look = look(json!({
+        look(json!({
             "version": "1.2.3", "ready": true, "uptime_s": 90_061, "pid": 12, "workers": 2,
             "generation": 3, "zone": "b", "connections": { "open": 5, "open_max": 100 },
             "listeners": [
@@ -362,6 +386,25 @@ mod tests {
                 { "name": "queue_full", "count": 1, "services": { "list/ings": 1 } },
                 { "name": "destination_not_found", "count": 4, "services": {} },
             ],
+            "traffic": { "spans_s": [10, 60, 3_600], "services": [{
+                "name": "list/ings",
+                "windows": [
+                    {
+                        "seconds": 12, "requests_per_s": 2_184.4, "failed_per_s": 0.65,
+                        "refused_per_s": 0.0, "client_faults_per_s": 21.8,
+                        "total": { "p50_ms": 21.2, "p90_ms": 48.0, "p99_ms": 1_508.0 },
+                    },
+                    { "seconds": 62, "requests_per_s": 2_131.0, "total": { "p50_ms": 20.0 } },
+                    { "seconds": 600, "requests_per_s": 1_002.0 },
+                ],
+                "servers": [{
+                    "address": "10.0.0.2:80",
+                    "windows": [{}, {
+                        "seconds": 62, "requests_per_s": 240.0, "failed_per_s": 0.24,
+                        "first_byte": { "p50_ms": 20.0, "p99_ms": 47.0 },
+                    }],
+                }],
+            }] },
             "under_way": { "in_flight": 17, "matching": 2, "requests": [
                 {
                     "age_ms": 12_345.678, "stage": "response", "method": "POST",
@@ -374,16 +417,25 @@ mod tests {
                     "client": "192.0.2.1:40001",
                 },
             ] },
-        }));
+        }))
+    }
+
+    #[test]
+    fn a_balancer_is_read_at_a_glance() {
+        let look = example();
         let expected = "\
 weir 1.2.3: ready, up 1d 1h, process 12, 2 workers, configuration 3, zone b
 5 of 100 connections: public (0.0.0.0:80) 5
 
 list/ings: 2 of 3 servers take new work, enough of the own zone is ready; 0 of 200 wait
-  ZONE  SERVER                                 NEW WORK  HEALTH       STATE  IN FLIGHT  WEIGHT       REQUESTS  FAILED  LATENCY
-  b     10.0.0.2:80                            yes       up           ready  3 of 4     1            1204      0       12 ms
-  b     app.internal:80 (10.0.0.3:80), backup  yes       ejected 8 s  ready  3          5 (file: 1)  1204      0       12 ms
-  a     10.0.0.1:80                            no        up           ready  3 of 4     1            1204      0       12 ms
+  LAST    REQ/S  FAILED  REFUSED  CLIENT FAULT    P50    P90       P99
+  10 s    2,184  0.03 %        0        1.00 %  21 ms  48 ms  1,508 ms
+  minute  2,131       0        0             0  20 ms
+  10 min  1,002       0        0             0
+  ZONE  SERVER                                 NEW WORK  HEALTH       STATE  IN FLIGHT  WEIGHT       REQ/S  FAILED    P50    P99
+  b     10.0.0.2:80                            yes       up           ready  3 of 4     1              240  0.10 %  20 ms  47 ms
+  b     app.internal:80 (10.0.0.3:80), backup  yes       ejected 8 s  ready  3          5 (file: 1)
+  a     10.0.0.1:80                            no        up           ready  3 of 4     1
   ended: completed 99.9 % (999), queue_full 0.1 % (1)
 
 without a service: destination_not_found 100 % (4)

@@ -49,6 +49,7 @@ fn look(client: &Client) -> Result<Look, ClientError> {
         causes: causes.into_iter().map(CauseCount::from).collect(),
         // A balancer that cannot answer these is shown without them.
         doctor: client.get("/api/v1/findings").ok(),
+        traffic: client.get("/api/v1/traffic").ok(),
         under_way: client.get(SLOWEST).ok(),
     })
 }

@@ -16,7 +16,7 @@ pub struct History {
     /// When each row ended, in milliseconds since 1970 (UTC), the oldest first. Rows of times that
     /// were not measured are missing.
     pub ended_unix_ms: Vec<u64>,
-    /// How long each row is: longer than the step if a measurement was late.
+    /// How long each row is. It differs from the step if a measurement was late, and at the start.
     pub covered_ms: Vec<u32>,
     /// What was asked for, in order of kind, service and address.
     pub series: Vec<Series>,

@@ -1,4 +1,4 @@
-//! `/api/v1/traffic`: rates and latencies of the last ten seconds, minute and hour.
+//! `/api/v1/traffic`: requests and latencies of the last ten seconds, minute and hour.
 
 use history::{Mean, Window};
 use schemars::JsonSchema;
@@ -29,7 +29,7 @@ pub struct ListenerTraffic {
     /// Its name.
     pub name: String,
     /// One for each span.
-    pub windows: Vec<Rates>,
+    pub windows: Vec<Ended>,
 }
 
 /// The traffic of a service.
@@ -44,26 +44,22 @@ pub struct ServiceTraffic {
     pub servers: Vec<ServerTraffic>,
 }
 
-/// How many requests ended, and how.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Requests (in TCP mode: connections) that ended in one window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Rates {
-    /// The seconds that were counted. Up to five more than the span; fewer if the process has not
-    /// run for so long.
+pub struct Ended {
+    /// The seconds that were counted: up to five more than the span (of an hour: a minute more), and
+    /// fewer if the process has not run for so long.
     pub seconds: u64,
-    /// Requests (in TCP mode: connections) that ended, a second.
-    #[schemars(range(min = 0))]
-    pub requests_per_s: f64,
-    /// Those that failed: because of a server, the network, the balancer or the configuration, or
-    /// with a 5xx.
-    #[schemars(range(min = 0))]
-    pub failed_per_s: f64,
-    /// Those that Weir refused, because of a limit or maintenance.
-    #[schemars(range(min = 0))]
-    pub refused_per_s: f64,
-    /// Those that failed because of the client.
-    #[schemars(range(min = 0))]
-    pub client_faults_per_s: f64,
+    /// How many ended.
+    pub requests: u64,
+    /// How many of them failed: because of a server, the network, the balancer or the configuration,
+    /// or with a 5xx from a server.
+    pub failed: u64,
+    /// How many of them Weir refused, because of a limit or maintenance.
+    pub refused: u64,
+    /// How many of them failed because of the client.
+    pub client_faults: u64,
 }
 
 /// A service in one window.
@@ -72,21 +68,17 @@ pub struct Rates {
 pub struct ServiceWindow {
     #[allow(missing_docs)]
     #[serde(flatten)]
-    pub rates: Rates,
-    /// Retries, a second.
-    #[schemars(range(min = 0))]
-    pub retries_per_s: f64,
-    /// Requests that entered the queue, a second.
-    #[schemars(range(min = 0))]
-    pub queued_per_s: f64,
+    pub ended: Ended,
+    /// Retries.
+    pub retries: u64,
+    /// Requests that entered the queue.
+    pub queued: u64,
     /// Their average time there; null if there were none.
     pub queue_mean_ms: Option<f64>,
-    /// Bytes of request bodies, a second.
-    #[schemars(range(min = 0))]
-    pub request_bytes_per_s: f64,
-    /// Bytes of response bodies, a second.
-    #[schemars(range(min = 0))]
-    pub response_bytes_per_s: f64,
+    /// Bytes of request bodies.
+    pub request_bytes: u64,
+    /// Bytes of response bodies.
+    pub response_bytes: u64,
     /// From the complete request head to the end, of requests that a server answered.
     pub total: Quantiles,
     /// From the complete request head to the first byte of the response head.
@@ -123,14 +115,12 @@ pub struct ServerTraffic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ServerWindow {
-    /// As in [`Rates`].
+    /// The seconds that were counted.
     pub seconds: u64,
-    /// Requests (in TCP mode: connections) sent to it, a second.
-    #[schemars(range(min = 0))]
-    pub requests_per_s: f64,
-    /// Those that failed because of it or the network, or got a 5xx, a second.
-    #[schemars(range(min = 0))]
-    pub failed_per_s: f64,
+    /// Requests (in TCP mode: connections) sent to it.
+    pub requests: u64,
+    /// Those that failed because of it or the network, or got a 5xx. They may have been sent before.
+    pub failed: u64,
     /// From the choice of the server to its response head.
     pub first_byte: Quantiles,
     /// Average time to establish a connection; null if none was.
@@ -139,14 +129,14 @@ pub struct ServerWindow {
     pub round_trip_ms: Option<f64>,
 }
 
-impl From<&Window> for Rates {
-    fn from(window: &Window) -> Rates {
-        Rates {
+impl From<&Window> for Ended {
+    fn from(window: &Window) -> Ended {
+        Ended {
             seconds: window.seconds,
-            requests_per_s: per_s(window, "requests"),
-            failed_per_s: per_s(window, "failed"),
-            refused_per_s: per_s(window, "refused"),
-            client_faults_per_s: per_s(window, "client_faults"),
+            requests: window.count("requests"),
+            failed: window.count("failed"),
+            refused: window.count("refused"),
+            client_faults: window.count("client_faults"),
         }
     }
 }
@@ -154,12 +144,12 @@ impl From<&Window> for Rates {
 impl From<&Window> for ServiceWindow {
     fn from(window: &Window) -> ServiceWindow {
         ServiceWindow {
-            rates: Rates::from(window),
-            retries_per_s: per_s(window, "retries"),
-            queued_per_s: per_s(window, "queued"),
+            ended: Ended::from(window),
+            retries: window.count("retries"),
+            queued: window.count("queued"),
             queue_mean_ms: mean_ms(window.mean("queue_mean_us")),
-            request_bytes_per_s: per_s(window, "request_bytes"),
-            response_bytes_per_s: per_s(window, "response_bytes"),
+            request_bytes: window.count("request_bytes"),
+            response_bytes: window.count("response_bytes"),
             total: quantiles(window, "total_p50_us"),
             first_byte: quantiles(window, "first_byte_p50_us"),
             connect_mean_ms: mean_ms(window.mean("connect_mean_us")),
@@ -172,17 +162,13 @@ impl From<&Window> for ServerWindow {
     fn from(window: &Window) -> ServerWindow {
         ServerWindow {
             seconds: window.seconds,
-            requests_per_s: per_s(window, "requests"),
-            failed_per_s: per_s(window, "failed"),
+            requests: window.count("requests"),
+            failed: window.count("failed"),
             first_byte: quantiles(window, "first_byte_p50_us"),
             connect_mean_ms: mean_ms(window.mean("connect_mean_us")),
             round_trip_ms: mean_ms(window.mean("round_trip_mean_us")),
         }
     }
-}
-
-fn per_s(window: &Window, column: &str) -> f64 {
-    rounded(window.count(column) as f64 / window.seconds.max(1) as f64)
 }
 
 fn mean_ms(mean: Mean) -> Option<f64> {

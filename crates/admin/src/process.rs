@@ -6,17 +6,24 @@ use std::time::Duration;
 use observe::exposition::ProcessGauges;
 
 /// Returns the current figures; `None` if /proc does not have them.
-pub fn gauges() -> Option<ProcessGauges> {
+pub(crate) fn gauges() -> Option<ProcessGauges> {
     let uptime = Duration::from_micros(os::clock::now().as_micros());
     let (fds_max, _) = os::limits::nofile();
+    let (cpu, resident_bytes) = cpu_and_resident_bytes()?;
     Some(ProcessGauges {
         start_time: os::clock::wall().saturating_sub(uptime),
-        cpu: cpu(&fs::read_to_string("/proc/self/stat").ok()?)?,
-        resident_bytes: resident_bytes(&fs::read_to_string("/proc/self/statm").ok()?)?,
+        cpu,
+        resident_bytes,
         // Reading the directory opens one descriptor, which is closed afterwards.
         open_fds: (fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1),
         fds_max,
     })
+}
+
+/// Returns user and system CPU time, and resident memory: what can be read in a few microseconds.
+pub fn cpu_and_resident_bytes() -> Option<(Duration, u64)> {
+    let cpu = cpu(&fs::read_to_string("/proc/self/stat").ok()?)?;
+    Some((cpu, resident_bytes(&fs::read_to_string("/proc/self/statm").ok()?)?))
 }
 
 /// Returns user and system time from /proc/self/stat. Fields are counted from the last parenthesis,

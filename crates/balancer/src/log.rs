@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use diagnose::words::thousands;
 use observe::log_limit::{Held, LogLimit, WINDOW};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -159,7 +160,7 @@ fn summary(held: &Held<Kind>) {
     let Held { kind: Kind { metadata, server }, lines, example } = held;
     let (kind, seconds) = (metadata.target(), WINDOW.as_secs());
     let server = (!server.is_empty()).then_some(server.as_str());
-    let text = format!("{example} … and {} more within {seconds} s", grouped(*lines));
+    let text = format!("{example} … and {} more within {seconds} s", thousands(*lines));
     macro_rules! at {
         ($level:ident) => {
             tracing::$level!(kind, server, held_back = lines, seconds, "{text}")
@@ -188,19 +189,6 @@ impl Visit for Line {
             _ => {}
         }
     }
-}
-
-/// With a comma between groups of three digits.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -275,13 +263,6 @@ mod tests {
             assert_eq!(*seen[1], *kind, "{value}");
             assert_eq!((seen[2].as_u64(), seen[3].as_u64()), (Some(5), Some(10)), "{value}");
             assert_eq!(value["server"].as_str(), server, "{value}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        for (number, text) in [(0, "0"), (999, "999"), (9_990, "9,990"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
         }
     }
 }

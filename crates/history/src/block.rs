@@ -6,7 +6,7 @@ use crate::quantised::Quantised;
 use crate::tier::BLOCK_ROWS;
 
 /// Causes that are kept for each row: the most frequent ones. The others are added up.
-const CAUSES_MAX: usize = 6;
+pub const CAUSES_MAX: usize = 6;
 
 /// The cause that stands for all further ones.
 pub(crate) const OTHER_CAUSES: u8 = u8::MAX;
@@ -76,7 +76,8 @@ impl Block {
 
     /// Returns the causes of the row at `position`, the most frequent first.
     pub(crate) fn causes(&self, position: u8) -> impl Iterator<Item = CauseCount> {
-        self.causes.iter().copied().filter(move |one| one.row == position)
+        let start = self.causes.partition_point(|one| one.row < position);
+        self.causes[start..].iter().copied().take_while(move |one| one.row == position)
     }
 
     /// Returns whether its parts fit together, for blocks that come from elsewhere.
@@ -85,6 +86,7 @@ impl Block {
         self.cells.len() == columns * BLOCK_ROWS as usize
             && self.causes.len() <= rows_max
             && self.causes.iter().all(|one| u64::from(one.row) < BLOCK_ROWS)
+            && self.causes.is_sorted_by_key(|one| one.row)
     }
 
     /// Returns the memory that it takes.

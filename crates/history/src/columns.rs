@@ -86,11 +86,10 @@ const fn quantile(name: &'static str, index: usize, hundredths: u8) -> Column {
     Column { name, unit: Unit::Microseconds, source: Source::Quantile(index, hundredths) }
 }
 
-const PROCESS: [Column; 4] = [
+const PROCESS: [Column; 3] = [
     Column { name: "cpu_us", unit: Unit::Microseconds, source: Source::Count(0) },
     Column { name: "resident_bytes", unit: Unit::LevelBytes, source: Source::Level(0) },
-    level("open_files", 1),
-    level("connections", 2),
+    level("connections", 1),
 ];
 
 const LISTENER: [Column; 8] = [
@@ -142,6 +141,9 @@ const SERVER: [Column; 7] = [
 ];
 
 impl Kind {
+    /// Every kind, in order.
+    pub const ALL: [Kind; 4] = [Kind::Process, Kind::Listener, Kind::Service, Kind::Server];
+
     /// Returns the columns.
     pub fn columns(self) -> &'static [Column] {
         match self {
@@ -163,7 +165,7 @@ impl Kind {
     }
 
     /// Returns whether series of this kind keep how exchanges ended, by cause.
-    pub(crate) fn has_causes(self) -> bool {
+    pub fn has_causes(self) -> bool {
         matches!(self, Kind::Listener | Kind::Service)
     }
 }

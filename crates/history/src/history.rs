@@ -7,7 +7,7 @@ use model::Address;
 use serde::{Deserialize, Serialize};
 
 use crate::block::CauseCount;
-use crate::columns::Kind;
+use crate::columns::{Column, Kind};
 use crate::reading::Reading;
 use crate::series::{Scratch, Series, Tick};
 use crate::tier::{BLOCK_ROWS, TIERS};
@@ -16,8 +16,8 @@ use crate::window::Window;
 /// Seconds between two checks of the memory.
 const SWEEP_S: u64 = 60;
 
-/// A series without rows is forgotten so many seconds after its last reading.
-const FORGET_S: u64 = 3_600;
+/// So many seconds after its last reading, only a series' rows are kept.
+const FORGET_S: u64 = 120;
 
 /// What a series is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -57,6 +57,8 @@ pub struct History {
     second: u64,
     open_ms: [u32; TIERS.len()],
     tick: Tick,
+    /// The readings of this second are those to count from.
+    is_baseline: bool,
     swept: u64,
     scratch: Scratch,
 }
@@ -64,16 +66,18 @@ pub struct History {
 /// Rows of one series in one tier.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
-    /// For each column of the series' kind, a value for each row: `None` if nothing was measured.
+    /// For each column that was asked for, a value for each row: `None` if nothing was measured.
     pub columns: Vec<Vec<Option<u64>>>,
     /// How exchanges ended: the position of the row, and the cause.
     pub causes: Vec<(usize, CauseCount)>,
 }
 
 impl History {
-    /// Returns an empty history that takes up to `memory_max_bytes`. When that is exceeded, the
-    /// oldest rows of each tier go first, in proportion to its span. Checked once a minute, so for
-    /// a minute it may be exceeded by about 1 kB for each server.
+    /// Returns an empty history whose rows are dropped, the oldest of each tier first, in proportion to its
+    /// span, when all of it takes more than `memory_max_bytes`. Checked once a minute, so for a minute it
+    /// may be exceeded by about 1 kB for each server. What is needed to go on is not dropped: about
+    /// 8 kB for each busy server, 2 kB for each idle one, and the block of 60 rows that is being written in
+    /// each tier.
     pub fn new(memory_max_bytes: usize) -> History {
         History {
             memory_max_bytes,
@@ -82,6 +86,7 @@ impl History {
             second: 0,
             open_ms: [0; TIERS.len()],
             tick: Tick { second: 0, ends: [None; TIERS.len()] },
+            is_baseline: false,
             swept: 0,
             scratch: Scratch::default(),
         }
@@ -92,6 +97,13 @@ impl History {
         self.memory_max_bytes = bytes;
     }
 
+    /// Begins the readings to count from: those of counters that have been running. They make no rows.
+    pub fn begin_with_baseline(&mut self, second: u64) {
+        self.begin_at(second);
+        self.tick = Tick { second, ends: [None; TIERS.len()] };
+        self.is_baseline = true;
+    }
+
     /// Begins the readings of a second, at most one for each. `second` is that of a clock that goes
     /// on across processes; `elapsed_ms` is the time since the last readings, or since the start.
     /// Returns false if this second has had its readings.
@@ -99,6 +111,7 @@ impl History {
         if second <= self.second {
             return false;
         }
+        self.is_baseline = false;
         if self.swept == 0 {
             self.swept = second;
         }
@@ -132,10 +145,14 @@ impl History {
 
     /// Adds a series' reading of the second that has begun.
     pub fn add(&mut self, key: Key, reading: &Reading<'_>) {
-        let since = self.second.saturating_sub(1);
+        let before = self.second.saturating_sub(1);
         let kind = key.kind();
-        let series = self.series.entry(key).or_insert_with(|| Series::new(kind, since));
-        series.push(&self.tick, reading, &mut self.scratch);
+        let series = self.series.entry(key).or_insert_with(|| Series::new(kind, before));
+        if self.is_baseline {
+            series.set_baseline(self.second, reading);
+        } else {
+            series.push(&self.tick, reading, &mut self.scratch);
+        }
     }
 
     /// Returns the second of the last readings.
@@ -156,26 +173,41 @@ impl History {
         ended.iter().copied().skip(ended.len().saturating_sub(count))
     }
 
-    /// Returns a series' rows with these numbers; `None` if there is no such series. Counts of rows
-    /// in which nothing happened are 0.
-    pub fn rows(&self, key: &Key, tier: usize, numbers: &[u64]) -> Option<Rows> {
-        let ring = &self.series.get(key)?.rings[tier];
-        let columns = key.kind().columns();
+    /// Returns a series' rows with these numbers, in some of its kind's columns, and with causes if they are
+    /// `wanted`; `None` if there is no such series. Counts of rows in which nothing happened are 0.
+    pub fn rows(
+        &self,
+        key: &Key,
+        (tier, numbers): (usize, &[u64]),
+        columns: &[Column],
+        wants_causes: bool,
+    ) -> Option<Rows> {
+        let series = self.series.get(key)?;
+        let (ring, tier) = (&series.rings[tier], TIERS[tier]);
+        let all = key.kind().columns();
+        let places: Vec<(usize, &Column)> = columns
+            .iter()
+            .filter_map(|wanted| {
+                all.iter().enumerate().find(|(_, column)| column.name == wanted.name)
+            })
+            .collect();
         let mut rows = Rows {
-            columns: vec![Vec::with_capacity(numbers.len()); columns.len()],
+            columns: vec![Vec::with_capacity(numbers.len()); places.len()],
             causes: Vec::new(),
         };
         for (position, &number) in numbers.iter().enumerate() {
-            let row = ring.row(TIERS[tier], number, columns.len());
+            let is_known = number * tier.step_s > series.begun;
+            let row = ring.row(tier, number, all.len());
             let (cells, causes) =
                 row.map_or((None, None), |(cells, causes)| (Some(cells), Some(causes)));
-            for (at, (values, column)) in rows.columns.iter_mut().zip(columns).enumerate() {
+            for (values, (place, column)) in rows.columns.iter_mut().zip(&places) {
                 values.push(match cells {
-                    Some(cells) => cells[at].get(),
-                    None => column.when_quiet(),
+                    Some(cells) => cells[*place].get(),
+                    None => column.when_quiet().filter(|_| is_known),
                 });
             }
-            rows.causes.extend(causes.into_iter().flatten().map(|cause| (position, cause)));
+            let causes = causes.into_iter().flatten().filter(|_| wants_causes);
+            rows.causes.extend(causes.map(|cause| (position, cause)));
         }
         Some(rows)
     }
@@ -200,15 +232,19 @@ impl History {
     fn sweep(&mut self) {
         let newest = TIERS.map(|tier| tier.last_row(self.second));
         self.retain(|tier, number| (number + 1) * BLOCK_ROWS + TIERS[tier].rows > newest[tier]);
+        let second = self.second;
+        self.series.retain(|_, series| {
+            let is_gone = series.until + FORGET_S <= second;
+            if is_gone {
+                series.keep_only_rows();
+            }
+            !is_gone || series.blocks().next().is_some()
+        });
         let bytes = self.bytes();
         if bytes > self.memory_max_bytes {
             // A little more than necessary, so that this is not done every minute.
             self.shrink(bytes - self.memory_max_bytes + self.memory_max_bytes / 20, newest);
         }
-        let second = self.second;
-        self.series.retain(|_, series| {
-            series.until + FORGET_S > second || series.blocks().next().is_some()
-        });
     }
 
     /// Drops the oldest blocks, by age in proportion to their tier's span, until `surplus` bytes are
@@ -227,11 +263,15 @@ impl History {
             freed += bytes;
             (freed >= surplus).then_some(age)
         });
-        // Blocks of the current minute stay: they are being written.
         let keep_below = keep_below.unwrap_or(0).max(1);
-        self.retain(|tier, number| {
+        let keeps = |tier: usize, number: u64| {
+            // The newest block of each tier is being written.
             age(tier, number) < keep_below || number == newest[tier] / BLOCK_ROWS
-        });
+        };
+        self.retain(keeps);
+        for (tier, ended) in self.ended.iter_mut().enumerate() {
+            ended.retain(|(row, _)| keeps(tier, row / BLOCK_ROWS));
+        }
     }
 
     fn retain(&mut self, keeps: impl Fn(usize, u64) -> bool) {

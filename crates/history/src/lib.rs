@@ -1,4 +1,4 @@
-//! The recent past of the balancer's traffic, in fixed memory: a row a second for 15 minutes, a row
+//! The recent past of the balancer's traffic, in bounded memory: a row a second for 15 minutes, a row
 //! every ten seconds for two hours, a row a minute for a day.
 //!
 //! Pure: once a second the caller passes in what was counted so far ([`Reading`]), with the time.
@@ -21,7 +21,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub use block::CauseCount;
+pub use block::{CAUSES_MAX, CauseCount};
 pub use columns::{Column, Kind, Unit};
 pub use history::{History, Key, Rows};
 pub use reading::{Mean, Reading};

@@ -40,14 +40,17 @@ impl Mean {
         self.sum_us.checked_div(self.count).map(Duration::from_micros)
     }
 
-    /// Returns what was added since `before`.
+    /// Returns what was added since `before`, an earlier reading of the same.
     #[must_use]
     pub fn since(self, before: Mean) -> Mean {
-        Mean { count: grown(self.count, before.count), sum_us: grown(self.sum_us, before.sum_us) }
+        Mean {
+            count: self.count.saturating_sub(before.count),
+            sum_us: self.sum_us.saturating_sub(before.sum_us),
+        }
     }
-}
 
-/// Returns how much a count has grown. One that has begun again from zero is as large as it has grown.
-pub(crate) fn grown(now: u64, before: u64) -> u64 {
-    now.checked_sub(before).unwrap_or(now)
+    /// Returns whether it has less than `other`.
+    pub(crate) fn is_before(self, other: Mean) -> bool {
+        self.count < other.count || self.sum_us < other.sum_us
+    }
 }

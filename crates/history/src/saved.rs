@@ -1,6 +1,7 @@
 //! The history as bytes, for the process that takes over in an upgrade. It may be of another version,
 //! with other columns and causes, so these are named.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
@@ -15,35 +16,43 @@ use crate::tier::TIERS;
 /// The form of the bytes. Another form is not read.
 const FORM: u32 = 1;
 
-/// A series: what it is about, its kind's place in [`Saved::columns`], its blocks with their tiers.
-type SavedSeries = (Key, u8, Vec<(u8, Block)>);
+/// A series.
+#[derive(Serialize, Deserialize)]
+struct SavedSeries<'a> {
+    key: Key,
+    /// Its kind's place in [`Saved::columns`].
+    kind: u8,
+    begun: u64,
+    /// Blocks with their tiers.
+    blocks: Vec<(u8, Cow<'a, Block>)>,
+}
 
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct Saved<'a> {
     form: u32,
     /// Names of causes, by the numbers used in blocks.
     causes: Vec<String>,
     /// Names of columns, of each kind.
     columns: Vec<Vec<String>>,
     ended: Vec<Vec<(u64, u32)>>,
-    series: Vec<SavedSeries>,
+    series: Vec<SavedSeries<'a>>,
 }
-
-const KINDS: [Kind; 4] = [Kind::Process, Kind::Listener, Kind::Service, Kind::Server];
 
 impl History {
     /// Returns the rows of all series as bytes.
     pub fn save(&self) -> Vec<u8> {
         let names =
             |kind: Kind| kind.columns().iter().map(|column| column.name.to_owned()).collect();
-        let series = self.series.iter().map(|(key, series)| {
-            let blocks = series.blocks().map(|(tier, block)| (tier as u8, block.clone()));
-            (key.clone(), place(key.kind()), blocks.collect())
+        let with_rows = self.series.iter().filter(|(_, one)| one.blocks().next().is_some());
+        let series = with_rows.map(|(key, series)| {
+            let blocks = series.blocks().map(|(tier, block)| (tier as u8, Cow::Borrowed(block)));
+            let (kind, blocks) = (place(key.kind()), blocks.collect());
+            SavedSeries { key: key.clone(), kind, begun: series.begun, blocks }
         });
         let saved = Saved {
             form: FORM,
             causes: model::Cause::ALL.iter().map(|cause| cause.name().to_owned()).collect(),
-            columns: KINDS.map(names).to_vec(),
+            columns: Kind::ALL.map(names).to_vec(),
             ended: self.ended.iter().map(|ended| ended.iter().copied().collect()).collect(),
             series: series.collect(),
         };
@@ -57,7 +66,7 @@ impl History {
     /// # Errors
     /// What is wrong with the bytes; then nothing is added.
     pub fn restore(&mut self, bytes: &[u8], second: u64) -> Result<(), String> {
-        let saved: Saved = postcard::from_bytes(bytes).map_err(|error| error.to_string())?;
+        let saved: Saved<'_> = postcard::from_bytes(bytes).map_err(|error| error.to_string())?;
         if saved.form != FORM || saved.ended.len() != TIERS.len() {
             return Err(format!("form {} is not known", saved.form));
         }
@@ -70,14 +79,15 @@ impl History {
             *held = known;
         }
         let causes: Vec<Option<u8>> = saved.causes.iter().map(|name| cause(name)).collect();
-        for (key, kind, blocks) in saved.series {
+        for SavedSeries { key, kind, begun, blocks } in saved.series {
             let own = key.kind();
             let Some(names) = saved.columns.get(usize::from(kind)) else { continue };
             let mut series = Series::new(own, second);
+            series.begun = begun.min(second);
             for (tier, block) in blocks {
                 let Some(span) = TIERS.get(usize::from(tier)) else { continue };
                 let is_past = block.number <= span.last_row(second) / crate::tier::BLOCK_ROWS;
-                if is_past && let Some(block) = translate(block, names, own, &causes) {
+                if is_past && let Some(block) = translate(block.into_owned(), names, own, &causes) {
                     series.rings[usize::from(tier)].insert(*span, block);
                 }
             }
@@ -89,7 +99,7 @@ impl History {
 }
 
 fn place(kind: Kind) -> u8 {
-    KINDS.iter().position(|&one| one == kind).unwrap_or(0) as u8
+    Kind::ALL.iter().position(|&one| one == kind).unwrap_or(0) as u8
 }
 
 fn cause(name: &str) -> Option<u8> {
@@ -118,4 +128,60 @@ fn translate(block: Block, names: &[String], kind: Kind, causes: &[Option<u8>]) 
         count.cause = known.unwrap_or(OTHER_CAUSES);
     }
     Some(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use model::Cause;
+
+    use super::*;
+
+    #[test]
+    fn rows_of_another_version_keep_what_both_know() {
+        let key = Key::Listener(Arc::from("public"));
+        // Another order, a column that this version does not have, and not all that it has.
+        let names = ["connections_open", "mood", "requests"];
+        let mut block = Block::new(1_000, names.len());
+        let row = [7, 3, 42].map(Quantised::new);
+        block.write(5, &row, &mut vec![(0, 30), (1, 12)]);
+        let saved = Saved {
+            form: FORM,
+            causes: vec!["queue_full".to_owned(), "stage_fright".to_owned()],
+            columns: vec![Vec::new(), names.map(str::to_owned).to_vec(), Vec::new(), Vec::new()],
+            ended: vec![vec![(60_005, 1_000), (99_999, 1_000)], Vec::new(), Vec::new()],
+            series: vec![SavedSeries {
+                key: key.clone(),
+                kind: 1,
+                begun: 50_000,
+                blocks: vec![(0, Cow::Owned(block))],
+            }],
+        };
+        let bytes = postcard::to_allocvec(&saved).unwrap();
+        let mut history = History::new(1 << 30);
+        history.restore(&bytes, 60_010).unwrap();
+        // A row of the future is not known.
+        assert_eq!(history.ended(0, 10).collect::<Vec<_>>(), [(60_005, 1_000)]);
+        let columns = Kind::Listener.columns();
+        let rows = history.rows(&key, (0, &[60_005]), columns, true).unwrap();
+        let value = |name: &str| {
+            let at = columns.iter().position(|column| column.name == name).unwrap();
+            rows.columns[at][0]
+        };
+        assert_eq!([value("requests"), value("connections_open")], [Some(42), Some(7)]);
+        assert_eq!(value("failed"), None);
+        let causes: Vec<_> =
+            rows.causes.iter().map(|(_, one)| (one.cause(), one.count())).collect();
+        assert_eq!(causes, [(Some(Cause::QueueFull), 30), (None, 12)]);
+    }
+
+    #[test]
+    fn another_form_is_refused() {
+        let empty = History::new(0).save();
+        let mut other: Saved<'_> = postcard::from_bytes(&empty).unwrap();
+        other.form = FORM + 1;
+        let bytes = postcard::to_allocvec(&other).unwrap();
+        assert!(History::new(0).restore(&bytes, 10).unwrap_err().contains("form 2"));
+    }
 }

@@ -25,12 +25,15 @@ const COARSE_S: u64 = 60;
 
 const COARSE_SPAN_S: u64 = 3_600;
 
+/// A series of which so many seconds are missing has been away: windows begin when it is back.
+const AWAY_S: u64 = 2 * FINE_S;
+
 /// A series.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     kind: Kind,
-    /// The second before its first reading in this process.
-    since: u64,
+    /// Nothing is known of it up to this second.
+    pub(crate) begun: u64,
     /// The second of its last reading.
     pub(crate) until: u64,
     latest: Snapshot,
@@ -38,7 +41,8 @@ pub(crate) struct Series {
     row_ends: [Snapshot; TIERS.len()],
     /// The largest levels since then.
     peaks: [Vec<u64>; TIERS.len()],
-    /// Snapshots of the seconds given, the oldest first. Those that are the same share their memory.
+    /// Snapshots of the seconds given, the oldest first; never empty. Those that are the same share
+    /// their memory.
     earlier: VecDeque<(u64, Arc<Snapshot>)>,
     pub(crate) rings: [Ring; TIERS.len()],
 }
@@ -61,22 +65,31 @@ pub(crate) struct Scratch {
 }
 
 impl Series {
-    pub(crate) fn new(kind: Kind, since: u64) -> Series {
-        Series {
+    /// Returns a series that has counted nothing at the end of `second`.
+    pub(crate) fn new(kind: Kind, second: u64) -> Series {
+        let mut series = Series {
             kind,
-            since,
-            until: since,
+            begun: second,
+            until: second,
             latest: Snapshot::default(),
             row_ends: Default::default(),
             peaks: Default::default(),
             earlier: VecDeque::new(),
             rings: Default::default(),
-        }
+        };
+        series.restart(second);
+        series
     }
 
     /// Adds what was counted at a tick.
     pub(crate) fn push(&mut self, tick: &Tick, reading: &Reading<'_>, scratch: &mut Scratch) {
-        self.latest.set(reading);
+        let was_away = tick.second > self.until + AWAY_S;
+        if self.latest.set(reading) {
+            self.row_ends = Default::default();
+            self.restart(tick.second - 1);
+        } else if was_away {
+            self.restart(tick.second - 1);
+        }
         let before = std::mem::replace(&mut self.until, tick.second);
         if before / FINE_S != tick.second / FINE_S {
             self.keep_earlier(tick.second);
@@ -92,6 +105,28 @@ impl Series {
                 self.peaks[tier].fill(0);
             }
         }
+    }
+
+    /// Takes a reading as the one to count from: what was counted before is in no row and no window.
+    pub(crate) fn set_baseline(&mut self, second: u64, reading: &Reading<'_>) {
+        self.latest.set(reading);
+        self.row_ends = std::array::from_fn(|_| self.latest.clone());
+        (self.begun, self.until) = (second, second);
+        self.restart(second);
+    }
+
+    /// Lets windows begin with what was counted at the end of the last row, at `second`.
+    fn restart(&mut self, second: u64) {
+        let [before, ..] = &self.row_ends;
+        self.earlier = VecDeque::from([(second, Arc::new(before.without_causes()))]);
+        self.peaks.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Forgets everything but the rows: for a series that is no longer read.
+    pub(crate) fn keep_only_rows(&mut self) {
+        let Series { kind, begun, until, rings, .. } = self;
+        let rings = std::mem::take(rings);
+        *self = Series { begun: *begun, rings, ..Series::new(*kind, *until) };
     }
 
     /// Writes a row, unless nothing has happened in it.
@@ -129,7 +164,7 @@ impl Series {
         if self.kind.has_causes() {
             let grown = |(cause, now): (usize, &u64)| {
                 let before = before.causes.get(cause).copied().unwrap_or(0);
-                (cause as u8, crate::reading::grown(*now, before))
+                (cause as u8, now.saturating_sub(before))
             };
             let grown = now.causes.iter().enumerate().map(grown);
             causes.extend(grown.filter(|(_, count)| *count > 0));
@@ -164,11 +199,11 @@ impl Series {
     /// before them.
     pub(crate) fn window(&self, seconds: u64) -> Window {
         let from = self.until.saturating_sub(seconds);
-        let nothing = Snapshot::default();
         let earlier = self.earlier.iter().rev().find(|(at, _)| *at <= from);
-        let (started, before) = match earlier {
+        let nothing = Snapshot::default();
+        let (started, before) = match earlier.or(self.earlier.front()) {
             Some((at, snapshot)) => (*at, &**snapshot),
-            None => (self.since, &nothing),
+            None => (self.until, &nothing),
         };
         let durations = (0..self.latest.durations_len()).map(|index| {
             let mut between = HistogramTotals::default();

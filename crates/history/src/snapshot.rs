@@ -2,7 +2,7 @@
 
 use model::histogram::HistogramTotals;
 
-use crate::reading::{Mean, Reading, grown};
+use crate::reading::{Mean, Reading};
 
 /// The figures of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,15 +22,22 @@ struct Sparse {
 }
 
 impl Snapshot {
-    /// Takes the figures of `reading`.
-    pub(crate) fn set(&mut self, reading: &Reading<'_>) {
+    /// Takes the figures of `reading`. Returns whether they have begun again from zero: a server or a
+    /// service that was removed and came back.
+    pub(crate) fn set(&mut self, reading: &Reading<'_>) -> bool {
+        let fewer = |(now, before): (&u64, &u64)| now < before;
+        let mut has_restarted = reading.counts.iter().zip(&self.counts).any(fewer)
+            || reading.causes.iter().zip(&self.causes).any(fewer)
+            || reading.means.iter().zip(&self.means).any(|(now, before)| now.is_before(*before));
         replace(&mut self.counts, reading.counts);
         replace(&mut self.means, reading.means);
         replace(&mut self.causes, reading.causes);
         self.durations.resize_with(reading.durations.len(), Sparse::default);
         for (held, totals) in self.durations.iter_mut().zip(reading.durations) {
+            has_restarted |= held.is_after(totals);
             held.set(totals);
         }
+        has_restarted
     }
 
     /// Returns the same without causes, which windows do not have.
@@ -51,8 +58,8 @@ impl Snapshot {
 
     /// Returns how much the count with this index has grown since `before`.
     pub(crate) fn grown(&self, before: &Snapshot, index: usize) -> u64 {
-        let before = before.counts.get(index).copied().unwrap_or(0);
-        grown(self.counts.get(index).copied().unwrap_or(0), before)
+        let count = |of: &Snapshot| of.counts.get(index).copied().unwrap_or(0);
+        count(self).saturating_sub(count(before))
     }
 
     /// Returns the average since `before`.
@@ -92,6 +99,15 @@ fn replace<T: Copy>(held: &mut Vec<T>, new: &[T]) {
 }
 
 impl Sparse {
+    /// Returns whether any bucket has more than `totals`.
+    fn is_after(&self, totals: &HistogramTotals) -> bool {
+        self.buckets().any(|(bucket, before)| {
+            let now = totals.counts().get(bucket).copied().unwrap_or(0) as u32;
+            // Modulo 2^32: what has grown has grown by less than half of that since the last second.
+            now.wrapping_sub(before) > u32::MAX / 2
+        })
+    }
+
     fn set(&mut self, totals: &HistogramTotals) {
         let counts = totals.counts();
         let is_used = |count: &u64| *count > 0;
@@ -158,8 +174,18 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_begin_again_are_no_flood() {
-        let before = snapshot(1_000, &[1]);
-        assert_eq!(snapshot(3, &[1]).grown(&before, 0), 3);
+    fn figures_that_begin_again_are_noticed() {
+        let mut held = snapshot(1_000, &[200_000; 50]);
+        let mut is_again = |count, micros: &[u64]| {
+            let durations = [totals(micros)];
+            let means = [Mean::of(&durations[0])];
+            let (counts, levels, causes) = (&[count], &[], &[]);
+            held.set(&Reading { counts, levels, means: &means, durations: &durations, causes })
+        };
+        assert!(!is_again(1_001, &[200_000; 51]));
+        // As many as before, but others.
+        assert!(is_again(1_001, &[6_000; 51]));
+        assert!(is_again(3, &[6_000; 52]));
+        assert!(!is_again(3, &[6_000; 52]));
     }
 }

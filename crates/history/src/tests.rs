@@ -65,15 +65,12 @@ fn server(at: u32) -> Key {
     Key::Server(Arc::from("catalog"), std::net::SocketAddr::from((address, 8080)).into())
 }
 
-fn column(kind: Kind, name: &str) -> usize {
-    kind.columns().iter().position(|column| column.name == name).unwrap()
-}
-
 /// Returns a column of the last `count` rows.
 fn last(history: &History, key: &Key, name: &str, tier: usize, count: usize) -> Vec<Option<u64>> {
     let numbers: Vec<u64> = history.ended(tier, count).map(|(number, _)| number).collect();
-    let mut rows = history.rows(key, tier, &numbers).unwrap();
-    rows.columns.swap_remove(column(key.kind(), name))
+    let column = key.kind().columns().iter().find(|column| column.name == name).unwrap();
+    let mut rows = history.rows(key, (tier, &numbers), &[*column], false).unwrap();
+    rows.columns.swap_remove(0)
 }
 
 #[test]
@@ -153,7 +150,7 @@ fn causes_are_kept_for_each_row() {
         history.add(key.clone(), &counted.reading());
     }
     let numbers: Vec<u64> = (START..START + 20).collect();
-    let rows = history.rows(&key, 0, &numbers).unwrap();
+    let rows = history.rows(&key, (0, &numbers), &[], true).unwrap();
     let full: Vec<_> = rows
         .causes
         .iter()
@@ -163,6 +160,78 @@ fn causes_are_kept_for_each_row() {
     assert_eq!(full, [(7, 3)]);
     let all: u64 = rows.causes.iter().map(|(_, one)| one.count()).sum();
     assert_eq!(all, 20 * 5 + 3);
+}
+
+#[test]
+fn counters_that_begin_again_leave_no_trace_of_the_old_ones() {
+    let (mut history, key) = (History::new(1 << 30), server(1));
+    let mut second = START;
+    let mut run = |history: &mut History, seconds: u64, each_us: u64| {
+        let mut counted = Counted::server();
+        for _ in 0..seconds {
+            second += 1;
+            history.begin(second, 1_000);
+            counted.answers(10, each_us);
+            history.add(server(1), &counted.reading());
+        }
+    };
+    run(&mut history, 100, 200_000);
+    // It was removed and is back at once, a thousand times quicker.
+    run(&mut history, 12, 200);
+    let window = history.window(&key, 60).unwrap();
+    assert_eq!((window.seconds, window.count("requests")), (12, 120));
+    let p99 = window.durations("first_byte_p50_us").unwrap().quantile(0.99).unwrap();
+    assert!(p99 < Duration::from_millis(1), "{p99:?}");
+    let p50 = last(&history, &key, "first_byte_p50_us", 0, 12);
+    assert!(p50.iter().all(|p50| p50.unwrap() < 1_000), "{p50:?}");
+    assert_eq!(last(&history, &key, "requests", 0, 12), [Some(10); 12]);
+    let latest = last(&history, &key, "first_byte_p50_us", 1, 1)[0].unwrap();
+    assert!(latest < 1_000, "{latest}");
+}
+
+#[test]
+fn a_server_that_was_away_has_windows_since_it_is_back() {
+    let (mut history, mut counted, key) = (History::new(1 << 30), Counted::server(), server(1));
+    for second in (START..START + 30).chain(START + 90..START + 95) {
+        history.begin(second, 1_000);
+        counted.answers(10, 20_000);
+        history.add(key.clone(), &counted.reading());
+    }
+    let window = history.window(&key, 60).unwrap();
+    assert_eq!((window.seconds, window.count("requests")), (5, 50));
+}
+
+#[test]
+fn counters_that_have_been_running_are_counted_from_the_first_reading() {
+    let (mut history, mut counted, key) = (History::new(1 << 30), Counted::server(), server(1));
+    counted.answers(1_000_000, 5_000);
+    history.begin_with_baseline(START);
+    history.add(key.clone(), &counted.reading());
+    for second in START + 1..=START + 70 {
+        history.begin(second, 1_000);
+        counted.answers(10, 20_000);
+        history.add(key.clone(), &counted.reading());
+    }
+    assert_eq!(last(&history, &key, "requests", 0, 70), [Some(10); 70]);
+    assert!(last(&history, &key, "requests", 1, 7).iter().all(|n| n.unwrap() <= 100));
+    let window = history.window(&key, 60).unwrap();
+    assert_eq!(window.count("requests"), window.seconds * 10);
+}
+
+#[test]
+fn rows_before_a_server_was_there_are_unknown() {
+    let mut history = History::new(1 << 30);
+    let mut counted = Counted::server();
+    for second in START..START + 20 {
+        history.begin(second, 1_000);
+        if second >= START + 10 {
+            history.add(server(1), &counted.reading());
+            counted.answers(3, 100);
+        }
+    }
+    let requests = last(&history, &server(1), "requests", 0, 20);
+    assert_eq!(requests[..10], [None; 10]);
+    assert_eq!((requests[10], requests[11]), (Some(0), Some(3)));
 }
 
 #[test]
@@ -238,11 +307,12 @@ fn memory_stays_within_its_promise() {
     history.set_memory_max(bound);
     run(&mut history, &mut servers, second + 1, 130);
     assert!(history.bytes() <= bound, "{} {bound}", history.bytes());
-    for tier in 0..TIERS.len() {
+    for (tier, span) in TIERS.iter().enumerate() {
         let requests = last(&history, &server(3), "requests", tier, usize::MAX);
+        // What was dropped is not shown as silence.
         let kept = requests.iter().filter(|requests| **requests != Some(0)).count();
-        assert!(kept > 0, "{tier}: {kept}");
-        assert_ne!(*requests.last().unwrap(), Some(0));
+        assert_eq!(kept, requests.len(), "{tier}");
+        assert!(kept > 0 && kept < span.rows as usize, "{tier}: {kept}");
     }
 }
 
@@ -270,7 +340,8 @@ fn the_next_process_goes_on() {
     run(&mut after, &mut [Counted::server(), Counted::server()], START + 203, 20);
     for key in [server(0), server(1)] {
         let numbers: Vec<u64> = (START..START + 200).collect();
-        assert_eq!(after.rows(&key, 0, &numbers), before.rows(&key, 0, &numbers));
+        let rows = |of: &History| of.rows(&key, (0, &numbers), key.kind().columns(), true);
+        assert_eq!(rows(&after), rows(&before));
         assert_eq!(last(&after, &key, "requests", 0, 20), [Some(50); 20]);
         assert_eq!(after.window(&key, 60).unwrap().count("requests"), 20 * 50);
     }
@@ -279,9 +350,14 @@ fn the_next_process_goes_on() {
 }
 
 #[test]
-fn bytes_that_are_none_are_refused() {
+fn damaged_bytes_do_no_harm() {
     let mut history = History::new(1 << 30);
     run(&mut history, &mut [Counted::server()], START, 70);
+    let (service, mut counted) = (Key::Service(Arc::from("catalog")), Counted::service());
+    counted.answers(5, 100);
+    counted.causes[3] += 5;
+    history.begin(START + 70, 1_000);
+    history.add(service.clone(), &counted.reading());
     let bytes = history.save();
     let seed = fastrand::u64(..);
     println!("seed {seed}");
@@ -297,6 +373,11 @@ fn bytes_that_are_none_are_refused() {
         if after.restore(&damaged, START + 71).is_ok() {
             run(&mut after, &mut [Counted::server()], START + 72, 3);
             last(&after, &server(0), "requests", 0, 80);
+            let keys: Vec<Key> = after.keys().cloned().collect();
+            for key in keys {
+                let numbers: Vec<u64> = (START..START + 80).collect();
+                after.rows(&key, (0, &numbers), key.kind().columns(), true);
+            }
         }
     }
     assert!(History::new(1 << 20).restore(b"", START).is_err());

@@ -63,7 +63,7 @@ pub use maintenance::{Maintained, Maintenance};
 pub use moment::Moment;
 pub use networks::Networks;
 pub use outcome::{Attempt, Timings};
-pub use server_latency::{ServerLatency, ServerLatencyTotals};
+pub use server_latency::ServerLatency;
 pub use server_state::{Administrative, CauseCounts, Health, ServerState};
 pub use service::{
     Balance, BalanceWord, HashKey, HashOn, HashOnWord, PassiveHealth, QueueLimits, Retries,

@@ -112,7 +112,7 @@ impl ExchangeTotals {
         self.of(cause).iter().sum()
     }
 
-    /// Returns how many went so.
+    /// Returns the number of those with this ending.
     pub fn of_ending(&self, ending: Ending) -> u64 {
         let causes = self.0.iter().flat_map(|totals| Cause::ALL.iter().zip(totals.iter()));
         let counts = causes.flat_map(|(cause, classes)| {

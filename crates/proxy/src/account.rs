@@ -145,6 +145,7 @@ impl Record {
     /// Records a failed attempt that is retried.
     pub(crate) fn failed_attempt(&mut self, server: Address, cause: Cause) {
         self.failed.push(Attempt { server, cause });
+        self.timings.first_byte = Duration::ZERO;
         self.has_response = false;
         self.endpoint = None;
         self.reused = false;

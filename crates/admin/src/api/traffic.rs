@@ -4,17 +4,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use admin_api::history::{CauseCount, Series};
 use admin_api::traffic::{ListenerTraffic, ServiceTraffic, Traffic};
+use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use history::{History, Key, Kind, TIERS, Tier};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use history::{Column, History, Key, Kind, TIERS, Tier};
 use serde::Deserialize;
 
-use super::{Api, Indented, not_available, unreadable_query};
+use super::{Api, Indented, internal_error, not_available, unreadable_query};
 use crate::context::Context;
 use crate::problem::Problem;
 
 /// The spans of windows, in seconds.
 const SPANS_S: [u64; 3] = [10, 60, 3_600];
+
+/// The word among columns that stands for causes.
+const CAUSES: &str = "causes";
 
 /// Windows of servers: they have none of an hour.
 const SERVER_SPANS: usize = 2;
@@ -22,9 +28,8 @@ const SERVER_SPANS: usize = 2;
 const SERIES: usize = 100;
 const SERIES_MAX: usize = 1_000;
 
-/// Numbers in one answer. A thousand series of all seven columns, a second for 15 minutes, would be
-/// 6 million.
-const CELLS_MAX: usize = 1_000_000;
+/// Numbers in one answer, which is about two megabytes of text then.
+const CELLS_MAX: usize = 300_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,33 +65,40 @@ fn lock(api: &Context) -> Result<MutexGuard<'_, History>, Problem> {
     Ok(history.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn unix_ms(second: u64) -> u64 {
-    let ago = os::clock::since_boot().as_millis() as u64;
-    (os::clock::wall().as_millis() as u64 + second * 1_000).saturating_sub(ago)
+/// When the machine started, in milliseconds since 1970 (UTC), to a hundredth of a second: read twice, it is
+/// the same unless the clock was set.
+fn started_unix_ms() -> u64 {
+    let started = os::clock::wall().saturating_sub(os::clock::since_boot());
+    (started.as_millis() as u64 + 5) / 10 * 10
 }
 
 pub(super) async fn now(
     State(api): Api,
     wanted: Result<Query<NowWanted>, QueryRejection>,
-) -> Result<Indented<Traffic>, Problem> {
+) -> Result<Response, Problem> {
     let Query(wanted) = wanted.map_err(unreadable_query)?;
+    // On another thread: with many servers it takes a while.
+    aside(move || Ok(Indented(traffic(&api, &wanted)?).into_response())).await
+}
+
+fn traffic(api: &Context, wanted: &NowWanted) -> Result<Traffic, Problem> {
     let published = api.published();
     if let Some(name) = &wanted.service {
         super::find_service(&published, name)?;
     }
-    let history = lock(&api)?;
+    let history = lock(api)?;
     let windows = |key: &Key| SPANS_S.map(|span_s| history.window(key, span_s));
     let cpu = windows(&Key::Process).into_iter().map(|window| {
         let window = window?;
         let seconds = window.seconds.max(1) as f64;
         Some(admin_api::rounded(window.count("cpu_us") as f64 / 1e6 / seconds))
     });
-    let listeners = history.keys().filter_map(|key| match key {
-        Key::Listener(name) => Some(ListenerTraffic {
-            name: name.to_string(),
-            windows: windows(key).iter().flatten().map(Into::into).collect(),
-        }),
-        Key::Process | Key::Service(_) | Key::Server(..) => None,
+    let listeners = published.snapshot.listeners.iter().map(|listener| {
+        let own = windows(&Key::Listener(Arc::clone(&listener.name)));
+        ListenerTraffic {
+            name: listener.name.to_string(),
+            windows: own.iter().flatten().map(Into::into).collect(),
+        }
     });
     let services = published.services.iter().filter(|service| {
         wanted.service.as_ref().is_none_or(|wanted| **service.name() == **wanted)
@@ -115,62 +127,112 @@ pub(super) async fn now(
             servers,
         }
     });
-    Ok(Indented(Traffic {
-        at_unix_ms: unix_ms(history.second()),
+    let second = if enabled(api) { history.second() } else { os::clock::since_boot().as_secs() };
+    Ok(Traffic {
+        at_unix_ms: started_unix_ms() + second * 1_000,
         spans_s: SPANS_S.to_vec(),
         cpu: cpu.collect(),
         listeners: listeners.collect(),
         services: services.collect(),
-    }))
+    })
 }
 
 pub(super) async fn past(
     State(api): Api,
     wanted: Result<Query<PastWanted>, QueryRejection>,
-) -> Result<Indented<admin_api::history::History>, Problem> {
+) -> Result<Response, Problem> {
     let Query(wanted) = wanted.map_err(unreadable_query)?;
-    let enabled = api.published().snapshot.history_memory_max_bytes > 0;
-    let history = lock(&api)?;
-    let (tier, rows) = rows(&history, &wanted);
+    aside(move || Ok(Json(history(&api, &wanted)?).into_response())).await
+}
+
+/// Makes an answer on another thread, which nothing else waits for.
+async fn aside(
+    make: impl FnOnce() -> Result<Response, Problem> + Send + 'static,
+) -> Result<Response, Problem> {
+    tokio::task::spawn_blocking(make).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "a task of the admin API panicked");
+        Err(internal_error())
+    })
+}
+
+fn enabled(api: &Context) -> bool {
+    api.published().snapshot.history_memory_max_bytes > 0
+}
+
+fn history(api: &Context, wanted: &PastWanted) -> Result<admin_api::history::History, Problem> {
+    let history = lock(api)?;
+    let started_ms = started_unix_ms();
+    let (tier, rows) = rows(&history, wanted, started_ms);
     let numbers: Vec<u64> = rows.iter().map(|(number, _)| *number).collect();
-    let columns: Option<Vec<&str>> =
-        wanted.columns.as_ref().map(|names| names.split(',').map(str::trim).collect());
+    let chosen = Chosen::read(wanted.columns.as_deref())?;
     let limit = wanted.limit.unwrap_or(SERIES).min(SERIES_MAX);
     let (mut series, mut left_out, mut cells) = (Vec::new(), 0, 0);
     for key in history.keys().filter(|key| wanted.matches(key)) {
-        let shown = |name: &str| columns.as_ref().is_none_or(|wanted| wanted.contains(&name));
-        let width = key.kind().columns().iter().filter(|one| shown(one.name)).count();
-        cells += width * numbers.len();
+        let columns = chosen.of(key.kind());
+        cells += (columns.len() + chosen.causes_max(key.kind())) * numbers.len();
         if series.len() >= limit || cells > CELLS_MAX {
             left_out += 1;
-        } else if let Some(rows) = history.rows(key, tier, &numbers) {
-            series.push(one_series(key, rows, shown));
+        } else if let Some(rows) = history.rows(key, (tier, &numbers), &columns, chosen.causes) {
+            series.push(one_series(key, &columns, rows));
         }
     }
-    let step_s = TIERS[tier].step_s;
-    Ok(Indented(admin_api::history::History {
-        enabled,
-        step_ms: step_s * 1_000,
-        ended_unix_ms: numbers.iter().map(|number| unix_ms(number * step_s)).collect(),
+    drop(history);
+    let step_ms = TIERS[tier].step_s * 1_000;
+    Ok(admin_api::history::History {
+        enabled: enabled(api),
+        step_ms,
+        ended_unix_ms: numbers.iter().map(|number| started_ms + number * step_ms).collect(),
         covered_ms: rows.iter().map(|(_, covered_ms)| *covered_ms).collect(),
         series,
         left_out,
-    }))
+    })
+}
+
+/// Which columns were asked for.
+struct Chosen<'a> {
+    /// `None`: all.
+    names: Option<Vec<&'a str>>,
+    causes: bool,
+}
+
+impl<'a> Chosen<'a> {
+    fn read(asked: Option<&'a str>) -> Result<Chosen<'a>, Problem> {
+        let Some(asked) = asked else { return Ok(Chosen { names: None, causes: true }) };
+        let names: Vec<&str> = asked.split(',').map(str::trim).collect();
+        let all = || Kind::ALL.iter().flat_map(|kind| kind.columns()).map(|column| column.name);
+        let is_known = |name: &&str| *name == CAUSES || all().any(|known| known == *name);
+        if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
+            let message =
+                format!("no series has a column {unknown:?}; docs/admin-api.md lists them");
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "unknown_column", message));
+        }
+        Ok(Chosen { causes: names.contains(&CAUSES), names: Some(names) })
+    }
+
+    fn of(&self, kind: Kind) -> Vec<Column> {
+        let is_chosen = |name: &str| self.names.as_ref().is_none_or(|names| names.contains(&name));
+        kind.columns().iter().filter(|column| is_chosen(column.name)).copied().collect()
+    }
+
+    /// Returns how many causes a row may have.
+    fn causes_max(&self, kind: Kind) -> usize {
+        if self.causes && kind.has_causes() { history::CAUSES_MAX + 1 } else { 0 }
+    }
 }
 
 /// Returns the tier that fits the span, and its rows.
-fn rows(history: &History, wanted: &PastWanted) -> (usize, Vec<(u64, u32)>) {
+fn rows(history: &History, wanted: &PastWanted, started_ms: u64) -> (usize, Vec<(u64, u32)>) {
     let second = history.second();
-    let until = wanted.until_unix_ms.map_or(second, |until| {
-        let ago_s = unix_ms(second).saturating_sub(until) / 1_000;
-        second.saturating_sub(ago_s)
+    let until = wanted.until_unix_ms.map_or(second, |until_ms| {
+        // To the nearest second: a row's own time finds that row.
+        (until_ms.saturating_sub(started_ms).saturating_add(500) / 1_000).min(second)
     });
     let span_s = wanted.span_s.unwrap_or(TIERS[0].step_s * TIERS[0].rows);
     let from = until.saturating_sub(span_s);
     let tier = Tier::reaching(second.saturating_sub(from));
     let step_s = TIERS[tier].step_s;
     let rows = history.ended(tier, usize::MAX);
-    (tier, rows.filter(|(row, _)| (from + 1..=until).contains(&(row * step_s))).collect())
+    (tier, rows.filter(|(row, _)| row * step_s > from && row * step_s <= until).collect())
 }
 
 impl PastWanted {
@@ -189,25 +251,25 @@ impl PastWanted {
     }
 }
 
-fn one_series(key: &Key, rows: history::Rows, shown: impl Fn(&str) -> bool) -> Series {
+fn one_series(key: &Key, columns: &[Column], rows: history::Rows) -> Series {
     let (listener, service, server) = match key {
         Key::Process => (None, None, None),
         Key::Listener(name) => (Some(name.to_string()), None, None),
         Key::Service(name) => (None, Some(name.to_string()), None),
         Key::Server(name, address) => (None, Some(name.to_string()), Some(address.to_string())),
     };
-    let columns = key.kind().columns().iter().map(|column| column.name).zip(rows.columns);
     let causes = rows.causes.into_iter().map(|(row, one)| CauseCount {
         row,
         cause: one.cause().map(|cause| cause.name().to_owned()),
         count: one.count(),
     });
+    let names = columns.iter().map(|column| column.name.to_owned());
     Series {
         kind: key.kind().as_str().to_owned(),
         listener,
         service,
         server,
-        columns: columns.filter(|(name, _)| shown(name)).map(|(n, v)| (n.to_owned(), v)).collect(),
-        causes: causes.filter(|_| shown("causes")).collect(),
+        columns: names.zip(rows.columns).collect(),
+        causes: causes.collect(),
     }
 }

@@ -12,6 +12,9 @@ use std::time::Duration;
 use history::History;
 use model::Moment;
 
+/// A process that has run for longer has counted what its first reading must not show as new.
+const BEGUN_MAX: Duration = Duration::from_secs(3);
+
 /// The sources of the counters.
 pub(crate) struct Sources {
     pub(crate) registry: Arc<decide::Registry>,
@@ -33,7 +36,7 @@ pub(crate) fn begin(handed: Option<&[u8]>) -> Shared {
     let mut history = History::new(0);
     let restored = handed.map(|bytes| history.restore(bytes, second(os::clock::since_boot())));
     if let Some(Err(error)) = restored {
-        tracing::warn!(%error, "the history of traffic was not taken over; it begins again");
+        tracing::warn!("the history of traffic begins again: {error}");
     }
     Arc::new(Mutex::new(history))
 }
@@ -81,20 +84,24 @@ fn read(sources: &Sources, history: &Shared, before: Moment) -> Moment {
     let (now, second) = (os::clock::now(), second(os::clock::since_boot()));
     let elapsed_ms = u32::try_from(now.since(before).as_millis()).unwrap_or(u32::MAX);
     let published = sources.registry.load_full();
-    let memory_max = published.snapshot.history_memory_max_bytes;
+    let memory_max = usize::try_from(published.snapshot.history_memory_max_bytes);
+    let totals = sources.counters.totals();
     let mut history = lock(history);
-    if memory_max == 0 {
-        if history.keys().next().is_some() {
+    if memory_max == Ok(0) {
+        if history.second() > 0 {
             *history = History::new(0);
         }
         return now;
     }
-    history.set_memory_max(usize::try_from(memory_max).unwrap_or(usize::MAX));
-    if history.begin(second, elapsed_ms) {
-        readings::add(&mut history, &published, &sources.counters.totals());
-        return now;
+    history.set_memory_max(memory_max.unwrap_or(usize::MAX));
+    if history.second() == 0 && now.since(Moment::ZERO) > BEGUN_MAX {
+        // It was just enabled: what was counted before did not happen in this second.
+        history.begin_with_baseline(second);
+    } else if !history.begin(second, elapsed_ms) {
+        return before;
     }
-    before
+    readings::add(&mut history, &published, &totals);
+    now
 }
 
 fn second(since_boot: Duration) -> u64 {

@@ -27,11 +27,11 @@ pub(super) fn add(history: &mut History, published: &Published, totals: &Totals)
 }
 
 fn add_process(history: &mut History, totals: &Totals) {
-    let Some(process) = admin::process::gauges() else { return };
+    let Some((cpu, resident_bytes)) = admin::process::cpu_and_resident_bytes() else { return };
     let open = totals.listeners.values().map(ListenerTotals::connections_open).sum();
     let reading = Reading {
-        counts: &[u64::try_from(process.cpu.as_micros()).unwrap_or(u64::MAX)],
-        levels: &[process.resident_bytes, process.open_fds, open],
+        counts: &[u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX)],
+        levels: &[resident_bytes, open],
         means: &[],
         durations: &[],
         causes: &[],

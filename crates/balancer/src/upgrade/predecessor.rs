@@ -97,10 +97,14 @@ impl Predecessor {
         }
         self.servers = ServerStates::from_handover(manifest.servers);
         self.maintenance = manifest.maintenance;
-        // Older versions do not send it. Without it, it begins again.
+        // Older versions do not send it.
         self.history = manifest.history.and_then(|number| {
-            let file = descriptor(number).ok()?;
-            os::handover::read_memory_file(file, HISTORY_MAX_BYTES).ok()
+            let file = descriptor(number);
+            let read = file.and_then(|file| {
+                os::handover::read_memory_file(file, HISTORY_MAX_BYTES).map_err(|e| e.to_string())
+            });
+            read.inspect_err(|why| tracing::warn!("the history of traffic begins again: {why}"))
+                .ok()
         });
         // Older versions do not send it.
         self.identity = manifest.instance.as_deref().and_then(proxy::Identity::from_id);

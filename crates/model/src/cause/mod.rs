@@ -69,7 +69,7 @@ crate::words! {
 }
 
 crate::words! {
-    /// How an exchange went, in four words, so that each is in one count.
+    /// The outcome of an exchange, in four classes. Every exchange is in exactly one.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Ending {
         /// It ended as it should.
@@ -85,7 +85,7 @@ crate::words! {
 }
 
 impl Ending {
-    /// Returns how an exchange went that ended for `cause` with a status of `class` (1 to 5 for 1xx
+    /// Returns the class of an exchange that ended for `cause` with a status of `class` (1 to 5 for 1xx
     /// to 5xx, 0 for none).
     pub fn of(cause: Cause, class: usize) -> Ending {
         match (cause, cause.fault()) {

@@ -20,14 +20,21 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the format for a scraper that sent this Accept field: protobuf if it is listed with the
-    /// message and framing that there is, else `OpenMetrics` if it is listed. Prometheus lists
-    /// protobuf only if native histograms are enabled.
+    /// Returns the format for a scraper that sent this Accept field: the one of the highest weight (RFC
+    /// 9110 section 12.5.1), of several the first of protobuf, `OpenMetrics` and text.
     pub fn for_accept(accept: &str) -> Format {
-        let listed = |wanted: fn(&str) -> bool| accept.split(',').any(wanted);
-        if listed(is_protobuf) {
+        let weight = |wanted: fn(&str) -> bool| {
+            let ranges = accept.split(',').filter(|range| wanted(range));
+            ranges.map(quality).fold(0.0, f32::max)
+        };
+        let text = weight(|range| {
+            ["text/plain", "text/*", "*/*"].map(|t| media_type(range, t)).contains(&true)
+        });
+        let open = weight(|range| media_type(range, "application/openmetrics-text"));
+        let protobuf = weight(is_protobuf);
+        if protobuf > 0.0 && protobuf >= open && protobuf >= text {
             Format::Protobuf
-        } else if listed(|range| media_type(range, "application/openmetrics-text")) {
+        } else if open > 0.0 && open >= text {
             Format::OpenMetrics
         } else {
             Format::Prometheus
@@ -52,13 +59,23 @@ fn media_type(range: &str, wanted: &str) -> bool {
     media_type.eq_ignore_ascii_case(wanted)
 }
 
+fn parameters(range: &str) -> impl Iterator<Item = (&str, &str)> {
+    let parameters = range.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+    parameters.map(|(name, value)| (name.trim(), value.trim().trim_matches('"')))
+}
+
+/// Returns a range's weight: 1 unless it says otherwise.
+fn quality(range: &str) -> f32 {
+    let weight = parameters(range).find(|(name, _)| name.eq_ignore_ascii_case("q"));
+    weight.map_or(1.0, |(_, weight)| weight.parse().unwrap_or(0.0))
+}
+
 fn is_protobuf(range: &str) -> bool {
-    let has =
-        |name: &str, value: &str| {
-            range.split(';').skip(1).filter_map(|parameter| parameter.split_once('=')).any(
-                |(given, text)| given.trim().eq_ignore_ascii_case(name) && text.trim() == value,
-            )
-        };
+    let has = |name: &str, value: &str| {
+        parameters(range).any(|(given, text)| {
+            given.eq_ignore_ascii_case(name) && text.eq_ignore_ascii_case(value)
+        })
+    };
     media_type(range, "application/vnd.google.protobuf")
         && has("proto", "io.prometheus.client.MetricFamily")
         && has("encoding", "delimited")
@@ -379,6 +396,10 @@ mod tests {
         assert_eq!(Format::for_accept(native), Format::Protobuf);
         let other_framing = native.replace("delimited", "compact-text");
         assert_eq!(Format::for_accept(&other_framing), Format::OpenMetrics);
+        let unwanted = native.replace("q=0.7", "q=0");
+        assert_eq!(Format::for_accept(&unwanted), Format::OpenMetrics);
+        let text_first = "text/plain;version=0.0.4;q=0.9,application/openmetrics-text;q=0.5";
+        assert_eq!(Format::for_accept(text_first), Format::Prometheus);
         for accept in ["", "*/*", "text/plain", "text/html, application/openmetrics-textual"] {
             assert_eq!(Format::for_accept(accept), Format::Prometheus, "{accept}");
         }

@@ -299,11 +299,11 @@ fn write_histogram(
     with_classic: bool,
     family: &mut families::Family<'_>,
 ) {
-    let classic = CLASSIC_BOUNDS_US.map(|bound_us| {
+    let classic = CLASSIC_BOUNDS_US.iter().filter(|_| with_classic).map(|&bound_us| {
         let count = values.count_at_most(Duration::from_micros(bound_us));
         (bound_us as f64 / 1e6, count)
     });
-    let classic = if with_classic { &classic[..] } else { &[] };
+    let classic: &[(f64, u64)] = &classic.collect::<Vec<_>>();
     let (count, sum) = (values.count(), values.sum().as_secs_f64());
     let native = Some(&values.native());
     family.histogram(labels, &Distribution { classic, count, sum, native });

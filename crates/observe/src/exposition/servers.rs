@@ -108,7 +108,7 @@ pub(super) fn write_durations(gauges: &Gauges<'_>, families: &mut Families) {
         "Durations of a server's requests by stage: queue (waiting for a slot, if the request waited), \
          connect (establishing a connection, if there was none to reuse), first_byte (from the choice of \
          the server to its response head), whole (to the end of the response; in tcp mode, of the \
-         connection).",
+         connection). Each includes those before it but for queue.",
     );
     for server in &gauges.servers {
         let Some(latency) = server.latency else { continue };

@@ -79,7 +79,7 @@ fn balancer(snapshot: &Snapshot) -> String {
         row("metrics", format!("{address}{tls}{token}"));
     }
     if *server_histograms {
-        row("histograms", "of each server, too".to_owned());
+        row("histograms", "also for each server".to_owned());
     }
     let every = model::units::show_duration(*interval);
     for (name, target) in [("statsd", statsd), ("graphite", graphite)] {

@@ -15,6 +15,7 @@ use admin_api::status::Status;
 use admin_api::traffic::{ServerWindow, ServiceTraffic, Traffic};
 use diagnose::finding::Finding;
 use diagnose::kinds::{grouped, others};
+use diagnose::words::thousands;
 use model::Fault;
 use model::units::show_duration;
 use serde::{Deserialize, Serialize};
@@ -202,7 +203,7 @@ fn process(status: &Status) -> String {
 }
 
 /// The servers by zone, the balancer's own first; last those whose names have no address. Their
-/// rates are those of the last minute.
+/// rates are those of the last minute, if the balancer keeps a history.
 fn table(
     servers: &[Server],
     unresolved: &[UnresolvedServer],
@@ -230,6 +231,9 @@ fn table(
         "FAILED",
         "P50",
         "P99",
+        "REQUESTS",
+        "FAILURES",
+        "LATENCY",
     ])
     .numbers(7..);
     for (zone, members) in zones {
@@ -254,12 +258,15 @@ fn table(
             none(),
             none(),
             none(),
+            none(),
+            none(),
+            none(),
         ]);
     }
     columns.text()
 }
 
-fn row(zone: Option<&str>, server: &Server, rates: Option<&ServerWindow>) -> [String; 11] {
+fn row(zone: Option<&str>, server: &Server, rates: Option<&ServerWindow>) -> [String; 14] {
     let Server { name, address, in_flight, weight, weight_configured, .. } = server;
     let shown = if name == address { address.clone() } else { format!("{name} ({address})") };
     let backup = if server.backup { ", backup" } else { "" };
@@ -277,6 +284,15 @@ fn row(zone: Option<&str>, server: &Server, rates: Option<&ServerWindow>) -> [St
         format!("{weight} (file: {weight_configured})")
     };
     let [rate, failed, p50, p99] = traffic::server(rates);
+    // Without a history, what was counted since the start is all there is.
+    let [requests, failures, latency] = match rates {
+        Some(_) => Default::default(),
+        None => [
+            thousands(server.requests),
+            thousands(server.failures),
+            traffic::time(server.latency_ms),
+        ],
+    };
     [
         zone.unwrap_or_default().to_owned(),
         format!("{shown}{backup}"),
@@ -289,6 +305,9 @@ fn row(zone: Option<&str>, server: &Server, rates: Option<&ServerWindow>) -> [St
         failed,
         p50,
         p99,
+        requests,
+        failures,
+        latency,
     ]
 }
 
@@ -390,20 +409,24 @@ mod tests {
                 "name": "list/ings",
                 "windows": [
                     {
-                        "seconds": 12, "requests_per_s": 2_184.4, "failed_per_s": 0.65,
-                        "refused_per_s": 0.0, "client_faults_per_s": 21.8,
+                        "seconds": 12, "requests": 26_213, "failed": 8, "refused": 0,
+                        "client_faults": 262,
                         "total": { "p50_ms": 21.2, "p90_ms": 48.0, "p99_ms": 1_508.0 },
                     },
-                    { "seconds": 62, "requests_per_s": 2_131.0, "total": { "p50_ms": 20.0 } },
-                    { "seconds": 600, "requests_per_s": 1_002.0 },
+                    { "seconds": 62, "requests": 132_122, "total": { "p50_ms": 20.0 } },
+                    { "seconds": 600, "requests": 601_200 },
                 ],
-                "servers": [{
-                    "address": "10.0.0.2:80",
-                    "windows": [{}, {
-                        "seconds": 62, "requests_per_s": 240.0, "failed_per_s": 0.24,
-                        "first_byte": { "p50_ms": 20.0, "p99_ms": 47.0 },
-                    }],
-                }],
+                "servers": [
+                    {
+                        "address": "10.0.0.2:80",
+                        "windows": [{}, {
+                            "seconds": 62, "requests": 14_880, "failed": 15,
+                            "first_byte": { "p50_ms": 20.0, "p99_ms": 47.0 },
+                        }],
+                    },
+                    { "address": "10.0.0.1:80", "windows": [{}, { "seconds": 62 }] },
+                    { "address": "10.0.0.3:80", "windows": [{}, { "seconds": 62 }] },
+                ],
             }] },
             "under_way": { "in_flight": 17, "matching": 2, "requests": [
                 {
@@ -434,8 +457,8 @@ list/ings: 2 of 3 servers take new work, enough of the own zone is ready; 0 of 2
   10 min  1,002       0        0             0
   ZONE  SERVER                                 NEW WORK  HEALTH       STATE  IN FLIGHT  WEIGHT       REQ/S  FAILED    P50    P99
   b     10.0.0.2:80                            yes       up           ready  3 of 4     1              240  0.10 %  20 ms  47 ms
-  b     app.internal:80 (10.0.0.3:80), backup  yes       ejected 8 s  ready  3          5 (file: 1)
-  a     10.0.0.1:80                            no        up           ready  3 of 4     1
+  b     app.internal:80 (10.0.0.3:80), backup  yes       ejected 8 s  ready  3          5 (file: 1)      0       0
+  a     10.0.0.1:80                            no        up           ready  3 of 4     1                0       0
   ended: completed 99.9 % (999), queue_full 0.1 % (1)
 
 without a service: destination_not_found 100 % (4)
@@ -447,6 +470,16 @@ under way for a second or more: 2 of 17
 ";
         assert_eq!(text(&look, false), expected);
         assert!(text(&look, true).contains("\u{1b}[1mlist/ings\u{1b}[0m"));
+    }
+
+    #[test]
+    fn without_a_history_the_counts_since_the_start_are_shown() {
+        let text = text(&Look { traffic: None, ..example() }, false);
+        assert!(
+            !text.contains("REQ/S") && text.contains("  REQUESTS  FAILURES  LATENCY\n"),
+            "{text}"
+        );
+        assert!(text.contains("     1,204         0    12 ms\n"), "{text}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Rates and latencies as people read them, and which service is in trouble.
 
 use admin_api::services::Service;
-use admin_api::traffic::{Quantiles, Rates, ServerWindow, ServiceTraffic, ServiceWindow};
+use admin_api::traffic::{Ended, Quantiles, ServerWindow, ServiceTraffic, ServiceWindow};
+
+use diagnose::words::thousands;
 
 use super::columns::Columns;
 
@@ -18,20 +20,23 @@ pub(crate) fn windows(traffic: &ServiceTraffic, spans_s: &[u64]) -> String {
         "P99",
     ])
     .numbers(1..);
+    if traffic.windows.is_empty() {
+        return String::new();
+    }
     let mut before = None;
     for (window, span_s) in traffic.windows.iter().zip(spans_s) {
         // A balancer that has just started has counted no longer than the shorter span.
-        if before.replace(window.rates.seconds) == Some(window.rates.seconds) {
+        if before.replace(window.ended.seconds) == Some(window.ended.seconds) {
             continue;
         }
-        let ServiceWindow { rates, total: Quantiles { p50_ms, p90_ms, p99_ms }, .. } = window;
-        let of_all = |part: f64| share(part, rates.requests_per_s);
+        let ServiceWindow { ended, total: Quantiles { p50_ms, p90_ms, p99_ms }, .. } = window;
+        let Ended { seconds, requests, failed, refused, client_faults } = *ended;
         columns.row([
-            span(rates.seconds, *span_s),
-            rate(rates.requests_per_s),
-            of_all(rates.failed_per_s),
-            of_all(rates.refused_per_s),
-            of_all(rates.client_faults_per_s),
+            span(seconds, *span_s),
+            rate(requests, seconds),
+            share(failed, requests),
+            share(refused, requests),
+            share(client_faults, requests),
             time(*p50_ms),
             time(*p90_ms),
             time(*p99_ms),
@@ -46,8 +51,8 @@ pub(crate) fn server(window: Option<&ServerWindow>) -> [String; 4] {
     let Some(window) = window else { return Default::default() };
     let Quantiles { p50_ms, p99_ms, .. } = window.first_byte;
     [
-        rate(window.requests_per_s),
-        share(window.failed_per_s, window.requests_per_s),
+        rate(window.requests, window.seconds),
+        share(window.failed, window.requests),
         time(p50_ms),
         time(p99_ms),
     ]
@@ -58,10 +63,10 @@ pub(crate) fn trouble(service: &Service, traffic: Option<&ServiceTraffic>) -> u6
     let out = service.servers.iter().filter(|server| !server.eligible && !server.backup).count();
     let out = out + service.unresolved.len();
     let none_left = u64::from(service.eligible == 0 && out > 0);
-    let rates = traffic.and_then(|traffic| traffic.windows.first()).map(|window| window.rates);
-    let Rates { requests_per_s, failed_per_s, refused_per_s, .. } = rates.unwrap_or_default();
-    let failing = (failed_per_s + refused_per_s) / requests_per_s.max(f64::MIN_POSITIVE);
-    let failing = (failing.clamp(0.0, 1.0) * 1_000.0).ceil() as u64;
+    let ended = traffic.and_then(|traffic| traffic.windows.first()).map(|window| window.ended);
+    let Ended { requests, failed, refused, .. } = ended.unwrap_or_default();
+    // In thousandths, and more than none if it is any.
+    let failing = ((failed + refused) * 1_000).div_ceil(requests.max(1)).min(1_000);
     none_left * 1_000_000
         + failing * 1_000
         + u64::from(service.queue.length > 0) * 100
@@ -78,20 +83,21 @@ fn span(seconds: u64, asked_s: u64) -> String {
     }
 }
 
-/// A rate with three digits.
-pub(crate) fn rate(per_s: f64) -> String {
-    match per_s {
+/// A rate a second, with three digits.
+pub(crate) fn rate(count: u64, seconds: u64) -> String {
+    match count as f64 / seconds.max(1) as f64 {
         0.0 => "0".to_owned(),
         rate if rate < 0.01 => "<0.01".to_owned(),
         rate if rate < 10.0 => format!("{rate:.2}"),
         rate if rate < 100.0 => format!("{rate:.1}"),
-        rate => grouped(rate.round() as u64),
+        rate => thousands(rate.round() as u64),
     }
 }
 
 /// A part of all; nothing only if it is nothing, and everything only if it is everything.
-pub(crate) fn share(part: f64, all: f64) -> String {
-    let percent = if part > 0.0 { part / all.max(part) * 1e2 } else { 0.0 };
+pub(crate) fn share(part: u64, all: u64) -> String {
+    // Failures of requests that were sent before the window began may be more than all.
+    let percent = part as f64 / all.max(part).max(1) as f64 * 1e2;
     match percent {
         0.0 => "0".to_owned(),
         percent if percent < 0.01 => "<0.01 %".to_owned(),
@@ -108,22 +114,9 @@ pub(crate) fn time(ms: Option<f64>) -> String {
         None => String::new(),
         Some(ms) if ms < 1.0 => format!("{ms:.2} ms"),
         Some(ms) if ms < 10.0 => format!("{ms:.1} ms"),
-        Some(ms) if ms < 10_000.0 => format!("{} ms", grouped(ms.round() as u64)),
+        Some(ms) if ms < 10_000.0 => format!("{} ms", thousands(ms.round() as u64)),
         Some(ms) => format!("{:.1} s", ms / 1e3),
     }
-}
-
-/// A whole number with its thousands apart.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -132,13 +125,12 @@ mod tests {
 
     #[test]
     fn figures_keep_their_digits() {
-        let rates = [0.0, 0.004, 0.12, 9.994, 42.04, 999.6, 1_240.2, 1_234_567.0].map(rate);
-        assert_eq!(rates, ["0", "<0.01", "0.12", "9.99", "42.0", "1,000", "1,240", "1,234,567"]);
-        let shares = [(0.0, 0.0), (0.001, 100.0), (0.5, 100.0), (20.0, 100.0), (99.99, 100.0)];
+        let rates = [(0, 10), (3, 3_600), (7, 60), (600, 60), (420, 10), (12_402, 10)];
+        let rates = rates.map(|(count, seconds)| rate(count, seconds));
+        assert_eq!(rates, ["0", "<0.01", "0.12", "10.0", "42.0", "1,240"]);
+        let shares = [(0, 0), (1, 100_000), (5, 1_000), (1, 3), (9_999, 10_000), (3, 1)];
         let shares = shares.map(|(part, all)| share(part, all));
-        assert_eq!(shares, ["0", "<0.01 %", "0.50 %", "20.0 %", ">99.9 %"]);
-        // Failures of requests that were sent before the window began.
-        assert_eq!(share(1.0, 0.0), "100 %");
+        assert_eq!(shares, ["0", "<0.01 %", "0.50 %", "33.3 %", ">99.9 %", "100 %"]);
         let times = [None, Some(0.25), Some(4.06), Some(48.2), Some(1_508.0), Some(30_000.0)];
         assert_eq!(times.map(time), ["", "0.25 ms", "4.1 ms", "48 ms", "1,508 ms", "30.0 s"]);
     }
@@ -164,17 +156,17 @@ mod tests {
                 ..Service::default()
             }
         };
-        let failing = |failed_per_s: f64| {
-            let rates = Rates { requests_per_s: 100.0, failed_per_s, ..Rates::default() };
-            let window = ServiceWindow { rates, ..ServiceWindow::default() };
+        let failing = |failed: u64| {
+            let ended = Ended { requests: 100, failed, ..Ended::default() };
+            let window = ServiceWindow { ended, ..ServiceWindow::default() };
             ServiceTraffic { windows: vec![window], ..ServiceTraffic::default() }
         };
         let order = [
-            trouble(&service(3, 3, 0), Some(&failing(0.0))),
-            trouble(&service(2, 3, 0), Some(&failing(0.0))),
+            trouble(&service(3, 3, 0), Some(&failing(0))),
+            trouble(&service(2, 3, 0), Some(&failing(0))),
             trouble(&service(3, 3, 7), None),
-            trouble(&service(3, 3, 0), Some(&failing(1.0))),
-            trouble(&service(3, 3, 0), Some(&failing(30.0))),
+            trouble(&service(3, 3, 0), Some(&failing(1))),
+            trouble(&service(3, 3, 0), Some(&failing(30))),
             trouble(&service(0, 3, 0), None),
         ];
         assert!(order.is_sorted() && order[0] == 0 && order[1] > 0, "{order:?}");

@@ -303,8 +303,8 @@ fn past_traffic() -> Operation {
         ("get", "/api/v1/history"),
         "history",
         "The recent past: a row a second for 15 minutes, every ten seconds for two hours, a minute for a day",
-        "Rows of the finest of the three lengths that reaches back as far as was asked for. A million \
-         numbers at most; series beyond that are left out.",
+        "Rows of the finest of the three lengths that reaches back as far as was asked for. At most 300,000 \
+         numbers; series beyond that are left out.",
         json_of::<History>(),
     )
     .at([

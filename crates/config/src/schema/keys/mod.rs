@@ -119,7 +119,7 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "history_memory_max",
             Kind::Size { min: 0, max: 1 << 40 },
             Absent::Size(usual::HISTORY_MEMORY_MAX_BYTES),
-            "Memory for the history of traffic: 15 minutes by the second, two hours by ten seconds, a day by the minute. A busy server of a service takes up to 60 kB in a day, a service up to 400 kB. When there is no room for all, the oldest part of each goes first. `0`: no history is kept.",
+            "Memory for the history of traffic: 15 minutes by the second, two hours by ten seconds, a day by the minute. A busy server of a service takes up to 60 kB in a day, a service up to 400 kB. When there is no room for all, the oldest part of each goes first. `0B`: no history is kept.",
         ),
         key(
             "drain_delay",

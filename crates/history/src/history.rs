@@ -133,7 +133,7 @@ impl History {
         }
         if second >= self.swept + SWEEP_S {
             self.swept = second;
-            self.sweep();
+            self.sweep(before);
         }
         true
     }
@@ -145,9 +145,9 @@ impl History {
 
     /// Adds a series' reading of the second that has begun.
     pub fn add(&mut self, key: Key, reading: &Reading<'_>) {
-        let before = self.second.saturating_sub(1);
+        let begun = if self.is_baseline { self.second } else { self.second.saturating_sub(1) };
         let kind = key.kind();
-        let series = self.series.entry(key).or_insert_with(|| Series::new(kind, before));
+        let series = self.series.entry(key).or_insert_with(|| Series::new(kind, begun));
         if self.is_baseline {
             series.set_baseline(self.second, reading);
         } else {
@@ -228,13 +228,14 @@ impl History {
         clocks.sum::<usize>() + series.sum::<usize>()
     }
 
-    /// Forgets what is too old, and the oldest rows while there is too much.
-    fn sweep(&mut self) {
+    /// Forgets what is too old, and the oldest rows while there is too much. `before`: the second of the
+    /// readings before this one, which all series had that are still there, even if the process was
+    /// suspended since.
+    fn sweep(&mut self, before: u64) {
         let newest = TIERS.map(|tier| tier.last_row(self.second));
         self.retain(|tier, number| (number + 1) * BLOCK_ROWS + TIERS[tier].rows > newest[tier]);
-        let second = self.second;
         self.series.retain(|_, series| {
-            let is_gone = series.until + FORGET_S <= second;
+            let is_gone = series.until + FORGET_S <= before;
             if is_gone {
                 series.keep_only_rows();
             }

@@ -44,6 +44,8 @@ pub(crate) struct Series {
     /// Snapshots of the seconds given, the oldest first; never empty. Those that are the same share
     /// their memory.
     earlier: VecDeque<(u64, Arc<Snapshot>)>,
+    /// See [`Series::keep_only_rows`].
+    has_only_rows: bool,
     pub(crate) rings: [Ring; TIERS.len()],
 }
 
@@ -75,6 +77,7 @@ impl Series {
             row_ends: Default::default(),
             peaks: Default::default(),
             earlier: VecDeque::new(),
+            has_only_rows: false,
             rings: Default::default(),
         };
         series.restart(second);
@@ -83,6 +86,9 @@ impl Series {
 
     /// Adds what was counted at a tick.
     pub(crate) fn push(&mut self, tick: &Tick, reading: &Reading<'_>, scratch: &mut Scratch) {
+        if std::mem::take(&mut self.has_only_rows) {
+            return self.set_baseline(tick.second, reading);
+        }
         let was_away = tick.second > self.until + AWAY_S;
         if self.latest.set(reading) {
             self.row_ends = Default::default();
@@ -111,7 +117,7 @@ impl Series {
     pub(crate) fn set_baseline(&mut self, second: u64, reading: &Reading<'_>) {
         self.latest.set(reading);
         self.row_ends = std::array::from_fn(|_| self.latest.clone());
-        (self.begun, self.until) = (second, second);
+        self.until = second;
         self.restart(second);
     }
 
@@ -122,11 +128,13 @@ impl Series {
         self.peaks.iter_mut().for_each(Vec::clear);
     }
 
-    /// Forgets everything but the rows: for a series that is no longer read.
+    /// Forgets everything but the rows: for a series that is no longer read. If it is read again, that
+    /// reading is the one to count from.
     pub(crate) fn keep_only_rows(&mut self) {
         let Series { kind, begun, until, rings, .. } = self;
         let rings = std::mem::take(rings);
-        *self = Series { begun: *begun, rings, ..Series::new(*kind, *until) };
+        let has_only_rows = true;
+        *self = Series { begun: *begun, has_only_rows, rings, ..Series::new(*kind, *until) };
     }
 
     /// Writes a row, unless nothing has happened in it.

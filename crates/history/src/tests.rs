@@ -202,6 +202,37 @@ fn a_server_that_was_away_has_windows_since_it_is_back() {
 }
 
 #[test]
+fn nothing_is_counted_twice_after_a_long_pause() {
+    // The machine was suspended; or the series was not read while others were.
+    for others in [false, true] {
+        let (mut history, mut counted, key) = (History::new(1 << 30), Counted::server(), server(1));
+        let mut second = START;
+        let mut step = |history: &mut History, seconds: u64| {
+            second += seconds;
+            history.begin(second, seconds as u32 * 1_000);
+            history.add(server(2), &Counted::server().reading());
+        };
+        for _ in 0..100 {
+            step(&mut history, 1);
+            counted.answers(10, 20_000);
+            history.add(key.clone(), &counted.reading());
+        }
+        for _ in 0..if others { 500 } else { 0 } {
+            step(&mut history, 1);
+        }
+        step(&mut history, if others { 1 } else { 4_000 });
+        history.add(key.clone(), &counted.reading());
+        step(&mut history, 1);
+        counted.answers(10, 20_000);
+        history.add(key.clone(), &counted.reading());
+        let all: u64 = last(&history, &key, "requests", 1, usize::MAX).iter().flatten().sum();
+        assert!(all <= 1_000, "{others}: {all}");
+        assert_eq!(last(&history, &key, "requests", 0, 1), [Some(10)], "{others}");
+        assert_eq!(history.window(&key, 60).unwrap().count("requests"), 10, "{others}");
+    }
+}
+
+#[test]
 fn counters_that_have_been_running_are_counted_from_the_first_reading() {
     let (mut history, mut counted, key) = (History::new(1 << 30), Counted::server(), server(1));
     counted.answers(1_000_000, 5_000);

@@ -107,7 +107,7 @@ fn servers<'a>(
             failures: endpoint.failures,
             idle_connections: idle,
             tcp: endpoint.tcp,
-            latency: Some(&endpoint.state.latency),
+            latency: &endpoint.state.latency,
         }
     })
 }

@@ -9,6 +9,7 @@
 //! file, as `weir demo` starts it.
 
 mod affinity_key;
+mod background;
 mod built_in_doctor;
 mod certificate_reminder;
 mod certificates;

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use admin::{push, scrape};
 use model::{Address, Metrics, Snapshot};
 
+use crate::background::Background;
 use crate::built_in_doctor::{self, Findings};
 use crate::sockets::Doors;
 use crate::traffic_history;
@@ -35,10 +36,10 @@ pub(crate) struct Management {
     pub(crate) admin: Option<admin::Handle>,
     pub(crate) scrape: Option<scrape::Handle>,
     push: Option<push::Handle>,
-    doctor: Option<built_in_doctor::Handle>,
+    doctor: Option<Background>,
     /// The history of traffic, and the thread that reads it while this process serves.
     pub(crate) history: traffic_history::Shared,
-    history_reader: Option<traffic_history::Handle>,
+    history_reader: Option<Background>,
 }
 
 fn push(

@@ -16,28 +16,11 @@ pub enum Kind {
     Server,
 }
 
-/// What a column's numbers are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// How many in the row's interval.
-    Count,
-    /// Bytes in the row's interval.
-    Bytes,
-    /// The largest value of those sampled in the interval, one a second.
-    Level,
-    /// The same, in bytes.
-    LevelBytes,
-    /// A duration in microseconds.
-    Microseconds,
-}
-
 /// A column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     /// Its name, with its unit unless it is a number of something.
     pub name: &'static str,
-    /// What its numbers are.
-    pub unit: Unit,
     pub(crate) source: Source,
 }
 
@@ -67,30 +50,27 @@ pub(crate) enum Source {
 }
 
 const fn count(name: &'static str, index: usize) -> Column {
-    Column { name, unit: Unit::Count, source: Source::Count(index) }
+    Column { name, source: Source::Count(index) }
 }
 
 const fn level(name: &'static str, index: usize) -> Column {
-    Column { name, unit: Unit::Level, source: Source::Level(index) }
+    Column { name, source: Source::Level(index) }
 }
 
 const fn state(name: &'static str, index: usize) -> Column {
-    Column { name, unit: Unit::Level, source: Source::State(index) }
+    Column { name, source: Source::State(index) }
 }
 
 const fn mean(name: &'static str, index: usize) -> Column {
-    Column { name, unit: Unit::Microseconds, source: Source::Mean(index) }
+    Column { name, source: Source::Mean(index) }
 }
 
 const fn quantile(name: &'static str, index: usize, hundredths: u8) -> Column {
-    Column { name, unit: Unit::Microseconds, source: Source::Quantile(index, hundredths) }
+    Column { name, source: Source::Quantile(index, hundredths) }
 }
 
-const PROCESS: [Column; 3] = [
-    Column { name: "cpu_us", unit: Unit::Microseconds, source: Source::Count(0) },
-    Column { name: "resident_bytes", unit: Unit::LevelBytes, source: Source::Level(0) },
-    level("connections", 1),
-];
+const PROCESS: [Column; 3] =
+    [count("cpu_us", 0), level("resident_bytes", 0), level("connections", 1)];
 
 const LISTENER: [Column; 8] = [
     count("requests", 0),
@@ -113,8 +93,8 @@ const SERVICE: [Column; 24] = [
     count("attempts", 6),
     count("retries", 7),
     count("queued", 8),
-    Column { name: "request_bytes", unit: Unit::Bytes, source: Source::Count(9) },
-    Column { name: "response_bytes", unit: Unit::Bytes, source: Source::Count(10) },
+    count("request_bytes", 9),
+    count("response_bytes", 10),
     count("connections_opened", 11),
     level("in_flight", 0),
     level("queue_length", 1),

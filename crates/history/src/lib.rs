@@ -22,7 +22,7 @@ mod window;
 mod tests;
 
 pub use block::{CAUSES_MAX, CauseCount};
-pub use columns::{Column, Kind, Unit};
+pub use columns::{Column, Kind};
 pub use history::{History, Key, Rows};
 pub use reading::{Mean, Reading};
 pub use tier::{TIERS, Tier};

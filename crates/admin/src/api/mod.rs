@@ -161,7 +161,14 @@ fn not_available(what: &str) -> Problem {
 /// Calls a source that may block, outside the API's thread.
 async fn ask<T: Send + 'static>(source: &crate::Source<T>) -> Result<T, Problem> {
     let source = Arc::clone(source);
-    tokio::task::spawn_blocking(move || source()).await.map_err(|error| {
+    blocking(move || source()).await
+}
+
+/// Does work that takes a while, outside the API's thread.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
         tracing::error!(%error, "a task of the admin API panicked");
         internal_error()
     })

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use history::{Column, History, Key, Kind, TIERS, Tier};
 use serde::Deserialize;
 
-use super::{Api, Indented, internal_error, not_available, unreadable_query};
+use super::{Api, Indented, blocking, not_available, unreadable_query};
 use crate::context::Context;
 use crate::problem::Problem;
 
@@ -77,8 +77,7 @@ pub(super) async fn now(
     wanted: Result<Query<NowWanted>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(wanted) = wanted.map_err(unreadable_query)?;
-    // On another thread: with many servers it takes a while.
-    aside(move || Ok(Indented(traffic(&api, &wanted)?).into_response())).await
+    blocking(move || Ok(Indented(traffic(&api, &wanted)?).into_response())).await?
 }
 
 fn traffic(api: &Context, wanted: &NowWanted) -> Result<Traffic, Problem> {
@@ -142,17 +141,7 @@ pub(super) async fn past(
     wanted: Result<Query<PastWanted>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(wanted) = wanted.map_err(unreadable_query)?;
-    aside(move || Ok(Json(history(&api, &wanted)?).into_response())).await
-}
-
-/// Makes an answer on another thread, which nothing else waits for.
-async fn aside(
-    make: impl FnOnce() -> Result<Response, Problem> + Send + 'static,
-) -> Result<Response, Problem> {
-    tokio::task::spawn_blocking(make).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "a task of the admin API panicked");
-        Err(internal_error())
-    })
+    blocking(move || Ok(Json(history(&api, &wanted)?).into_response())).await?
 }
 
 fn enabled(api: &Context) -> bool {
@@ -237,27 +226,40 @@ fn rows(history: &History, wanted: &PastWanted, started_ms: u64) -> (usize, Vec<
 
 impl PastWanted {
     fn matches(&self, key: &Key) -> bool {
-        let kind = self.kind.is_none_or(|kind| kind == key.kind());
-        let (service, server) = match key {
-            Key::Process | Key::Listener(_) => (None, None),
-            Key::Service(service) => (Some(service), None),
-            Key::Server(service, address) => (Some(service), Some(address)),
+        if self.kind.is_some_and(|kind| kind != key.kind()) {
+            return false;
+        }
+        let Named { service, server, .. } = Named::of(key);
+        (self.service.is_none() || self.service == service)
+            && (self.server.is_none() || self.server == server)
+    }
+}
+
+/// What a series is about, as text.
+struct Named {
+    listener: Option<String>,
+    service: Option<String>,
+    server: Option<String>,
+}
+
+impl Named {
+    fn of(key: &Key) -> Named {
+        let (listener, service, server) = match key {
+            Key::Process => (None, None, None),
+            Key::Listener(name) => (Some(name), None, None),
+            Key::Service(name) => (None, Some(name), None),
+            Key::Server(name, address) => (None, Some(name), Some(address)),
         };
-        let of_service = |wanted: &String| service.is_some_and(|name| **name == **wanted);
-        let of_server =
-            |wanted: &String| server.is_some_and(|address| address.to_string() == *wanted);
-        kind && self.service.as_ref().is_none_or(of_service)
-            && self.server.as_ref().is_none_or(of_server)
+        Named {
+            listener: listener.map(ToString::to_string),
+            service: service.map(ToString::to_string),
+            server: server.map(ToString::to_string),
+        }
     }
 }
 
 fn one_series(key: &Key, columns: &[Column], rows: history::Rows) -> Series {
-    let (listener, service, server) = match key {
-        Key::Process => (None, None, None),
-        Key::Listener(name) => (Some(name.to_string()), None, None),
-        Key::Service(name) => (None, Some(name.to_string()), None),
-        Key::Server(name, address) => (None, Some(name.to_string()), Some(address.to_string())),
-    };
+    let Named { listener, service, server } = Named::of(key);
     let causes = rows.causes.into_iter().map(|(row, one)| CauseCount {
         row,
         cause: one.cause().map(|cause| cause.name().to_owned()),

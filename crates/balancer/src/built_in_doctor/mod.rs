@@ -4,9 +4,8 @@
 mod counts;
 
 use std::io;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use admin_api::findings::{self, SeenFinding};
@@ -16,6 +15,8 @@ use diagnose::facts::Known;
 use diagnose::finding::{CouldNotCheck, Finding, Severity};
 use diagnose::rules::diagnose;
 use model::Moment;
+
+use crate::background::Background;
 
 pub(crate) use counts::Sources;
 
@@ -43,31 +44,9 @@ struct Seen {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings(Arc<Mutex<Seen>>);
 
-/// The running doctor.
-#[derive(Debug)]
-pub(crate) struct Handle {
-    stop: Sender<()>,
-    thread: JoinHandle<()>,
-}
-
 /// Starts it. Whether and how often it checks depends on the configuration in force.
-pub(crate) fn start(sources: Sources, findings: Findings) -> io::Result<Handle> {
-    let (stop, stopped) = channel();
-    let thread = std::thread::Builder::new()
-        .name("weir-doctor".to_owned())
-        .spawn(move || run(&sources, &findings, &stopped))?;
-    Ok(Handle { stop, thread })
-}
-
-impl Handle {
-    /// Stops it, and returns when its thread has ended.
-    pub(crate) fn stop(self) {
-        // It ends by itself when this handle is gone.
-        let _ = self.stop.send(());
-        if self.thread.join().is_err() {
-            tracing::error!("the doctor's thread panicked");
-        }
-    }
+pub(crate) fn start(sources: Sources, findings: Findings) -> io::Result<Background> {
+    Background::start("weir-doctor", move |stopped| run(&sources, &findings, stopped))
 }
 
 fn run(sources: &Sources, findings: &Findings, stopped: &Receiver<()>) {

@@ -4,13 +4,14 @@
 mod readings;
 
 use std::io;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use history::History;
 use model::Moment;
+
+use crate::background::Background;
 
 /// A process that has run for longer has counted what its first reading must not show as new.
 const BEGUN_MAX: Duration = Duration::from_secs(3);
@@ -24,17 +25,10 @@ pub(crate) struct Sources {
 /// The history, which the thread writes and the API reads.
 pub(crate) type Shared = Arc<Mutex<History>>;
 
-/// The running thread.
-#[derive(Debug)]
-pub(crate) struct Handle {
-    stop: Sender<()>,
-    thread: JoinHandle<()>,
-}
-
 /// Returns the history that a predecessor has handed over, or an empty one.
 pub(crate) fn begin(handed: Option<&[u8]>) -> Shared {
     let mut history = History::new(0);
-    let restored = handed.map(|bytes| history.restore(bytes, second(os::clock::since_boot())));
+    let restored = handed.map(|bytes| history.restore(bytes, second()));
     if let Some(Err(error)) = restored {
         tracing::warn!("the history of traffic begins again: {error}");
     }
@@ -47,23 +41,8 @@ pub(crate) fn lock(history: &Shared) -> MutexGuard<'_, History> {
 }
 
 /// Starts the thread. Whether it keeps anything depends on the configuration in force.
-pub(crate) fn start(sources: Sources, history: Shared) -> io::Result<Handle> {
-    let (stop, stopped) = channel();
-    let thread = std::thread::Builder::new()
-        .name("weir-history".to_owned())
-        .spawn(move || run(&sources, &history, &stopped))?;
-    Ok(Handle { stop, thread })
-}
-
-impl Handle {
-    /// Stops it, and returns when its thread has ended.
-    pub(crate) fn stop(self) {
-        // It ends by itself when this handle is gone.
-        let _ = self.stop.send(());
-        if self.thread.join().is_err() {
-            tracing::error!("the thread of the history of traffic panicked");
-        }
-    }
+pub(crate) fn start(sources: Sources, history: Shared) -> io::Result<Background> {
+    Background::start("weir-history", move |stopped| run(&sources, &history, stopped))
 }
 
 fn run(sources: &Sources, history: &Shared, stopped: &Receiver<()>) {
@@ -81,7 +60,7 @@ fn run(sources: &Sources, history: &Shared, stopped: &Receiver<()>) {
 
 /// Adds a second's readings. Returns when they were taken.
 fn read(sources: &Sources, history: &Shared, before: Moment) -> Moment {
-    let (now, second) = (os::clock::now(), second(os::clock::since_boot()));
+    let (now, second) = (os::clock::now(), second());
     let elapsed_ms = u32::try_from(now.since(before).as_millis()).unwrap_or(u32::MAX);
     let published = sources.registry.load_full();
     let memory_max = usize::try_from(published.snapshot.history_memory_max_bytes);
@@ -104,6 +83,7 @@ fn read(sources: &Sources, history: &Shared, before: Moment) -> Moment {
     now
 }
 
-fn second(since_boot: Duration) -> u64 {
-    since_boot.as_secs()
+/// Returns the second of the clock that all processes of this machine share.
+fn second() -> u64 {
+    os::clock::since_boot().as_secs()
 }

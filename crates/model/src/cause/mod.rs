@@ -68,20 +68,18 @@ crate::words! {
     }
 }
 
-crate::words! {
-    /// The outcome of an exchange, in four classes. Every exchange is in exactly one.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum Ending {
-        /// It ended as it should.
-        Served = "served",
-        /// It failed because of a server, the network, the balancer or the configuration, or the
-        /// response was a 5xx.
-        Failed = "failed",
-        /// Weir turned it away, because of a limit or maintenance.
-        Refused = "refused",
-        /// It failed because of the client.
-        ClientFault = "client_fault",
-    }
+/// The outcome of an exchange, in four classes. Every exchange is in exactly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It ended as it should.
+    Served,
+    /// It failed because of a server, the network, the balancer or the configuration, or a server
+    /// sent a 5xx.
+    Failed,
+    /// Weir refused it, because of a limit or maintenance.
+    Refused,
+    /// It failed because of the client.
+    ClientFault,
 }
 
 impl Ending {

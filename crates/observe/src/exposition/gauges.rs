@@ -161,8 +161,8 @@ pub struct ServerGauges<'a> {
     pub idle_connections: Option<u32>,
     /// TCP statistics of the path to it.
     pub tcp: TcpPathTotals,
-    /// How long its requests took, if known. Not copied, since it is large.
-    pub latency: Option<&'a ServerLatency>,
+    /// How long its requests took. Not copied, since it is large.
+    pub latency: &'a ServerLatency,
 }
 
 /// An address that is probed.

@@ -111,11 +111,10 @@ pub(super) fn write_durations(gauges: &Gauges<'_>, families: &mut Families) {
          connection). Each includes those before it but for queue.",
     );
     for server in &gauges.servers {
-        let Some(latency) = server.latency else { continue };
         let [service, name, address, zone] = server_labels(server);
         for (stage, values) in STAGES {
             let labels = [service, name, address, zone, ("stage", &stage)];
-            let values = values(latency).totals();
+            let values = values(server.latency).totals();
             write_histogram(&labels, &values, gauges.server_histograms, &mut family);
         }
     }

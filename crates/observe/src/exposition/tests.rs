@@ -191,7 +191,7 @@ fn server() -> ServerGauges<'static> {
         failures: 1,
         idle_connections: Some(2),
         tcp: way.totals(),
-        latency: Some(latency()),
+        latency: latency(),
     }
 }
 
@@ -361,7 +361,7 @@ fn decoded(mut bytes: &[u8]) -> BTreeMap<String, protobuf::MetricFamily> {
         let family = protobuf::MetricFamily::decode_length_delimited(&mut bytes).unwrap();
         assert!(!family.metric.is_empty() && !family.help().is_empty(), "{}", family.name());
         let twice = families.insert(family.name().to_owned(), family);
-        assert!(twice.is_none(), "a family stands once");
+        assert!(twice.is_none(), "a family occurs twice");
     }
     families
 }

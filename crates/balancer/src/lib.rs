@@ -17,6 +17,7 @@ mod commands;
 pub mod configuration;
 mod events;
 mod explain_token;
+mod findings;
 mod fixed_settings;
 mod garbage;
 mod instance;
@@ -34,6 +35,7 @@ pub mod signals;
 mod sockets;
 mod state_directory;
 mod traffic_history;
+mod traffic_rules;
 mod upgrade;
 
 pub use instance::{Balancer, StartOptions};

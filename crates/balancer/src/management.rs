@@ -10,9 +10,11 @@ use admin::{push, scrape};
 use model::{Address, Metrics, Snapshot};
 
 use crate::background::Background;
-use crate::built_in_doctor::{self, Findings};
+use crate::built_in_doctor;
+use crate::findings::Findings;
 use crate::sockets::Doors;
 use crate::traffic_history;
+use crate::traffic_rules::TrafficRules;
 use crate::{certificates, configuration, probe_report};
 
 /// The parts of a balancer that are managed.
@@ -71,7 +73,6 @@ impl Management {
         let watched = built_in_doctor::Sources {
             registry: Arc::clone(registry),
             counters: Arc::clone(counters),
-            control: Arc::clone(&control),
         };
         let doctor = built_in_doctor::start(watched, findings.clone())
             .map_err(|error| vec![format!("doctor: {error}")])?;
@@ -79,8 +80,11 @@ impl Management {
         let counted = traffic_history::Sources {
             registry: Arc::clone(registry),
             counters: Arc::clone(counters),
+            control: Arc::clone(&control),
         };
-        let history_reader = traffic_history::start(counted, Arc::clone(&history))
+        let mut rules = TrafficRules::new(Arc::clone(registry), findings.clone());
+        let looks = move |history: &traffic_history::Shared| rules.look(history);
+        let history_reader = traffic_history::start(counted, Arc::clone(&history), looks)
             .map_err(|error| vec![format!("history: {error}")])?;
         let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
         let in_flight = Arc::new(in_flight);

@@ -70,6 +70,7 @@ impl Collector {
             captures: Vec::new(),
             // A balancer that looks at itself adds what it knows.
             balancer: Known::default(),
+            traffic: Known::default(),
         };
         let samples_max = wanted.samples_max.max(2);
         let collector = Collector {

@@ -108,6 +108,7 @@ impl LiveService {
             if self.queue.length() == 0
                 && let Some(slot) = Slot::take(endpoint)
             {
+                endpoint.state.bound.fetch_add(1, Relaxed);
                 return Admission::Go(slot);
             }
             if let Some(admission) = self.join(Some(endpoint.row.address), &[], &endpoints, now) {

@@ -67,6 +67,9 @@ impl Ticket {
             State::Waiting(waker) => waker.take(),
             State::Granted(_) | State::Gone => return false,
         };
+        if self.bound == Some(endpoint.row.address) {
+            endpoint.state.bound.fetch_add(1, Relaxed);
+        }
         *state = State::Granted(Slot::adopt(endpoint).drawn(true));
         drop(state);
         if let Some(waker) = waker {

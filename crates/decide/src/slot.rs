@@ -1,5 +1,6 @@
 //! A slot at a server: the guard that a request in flight holds.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,6 +12,7 @@ use crate::endpoint::Endpoint;
 pub struct Slot {
     endpoint: Arc<Endpoint>,
     drawn: bool,
+    is_answered: Cell<bool>,
 }
 
 impl Slot {
@@ -22,7 +24,7 @@ impl Slot {
     /// Returns the guard of a slot that is already counted.
     pub(crate) fn adopt(endpoint: &Arc<Endpoint>) -> Slot {
         endpoint.state.requests.fetch_add(1, Relaxed);
-        Slot { endpoint: Arc::clone(endpoint), drawn: false }
+        Slot { endpoint: Arc::clone(endpoint), drawn: false, is_answered: Cell::new(false) }
     }
 
     /// Records whether the server was drawn at random among all eligible ones.
@@ -35,6 +37,11 @@ impl Slot {
     /// random while all had room, from the queue, or by the key of `balance = "hash"`.
     pub fn is_drawn(&self) -> bool {
         self.drawn
+    }
+
+    /// Records that the server's response to the request has begun.
+    pub fn note_response(&self) {
+        self.is_answered.set(true);
     }
 
     /// Returns the server.
@@ -52,6 +59,9 @@ impl std::ops::Deref for Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        if !self.is_answered.get() {
+            self.endpoint.state.unanswered.fetch_add(1, Relaxed);
+        }
         self.endpoint.slots.release();
     }
 }

@@ -19,7 +19,7 @@
 pub const LOOKS_A_MONTH: f64 = 30.0 * 24.0 * 3600.0;
 
 /// Tests of one look that use this module, over all rules.
-pub const TESTS_A_LOOK: f64 = 12.0;
+pub const TESTS_A_LOOK: f64 = 36.0;
 
 /// Probability of a false alarm of one test, so that a month of looks has at most one in expectation.
 pub const ALARM_CHANCE: f64 = 1.0 / (LOOKS_A_MONTH * TESTS_A_LOOK);

@@ -78,6 +78,17 @@ pub struct Remedy {
     pub risk: String,
 }
 
+/// What another rule found, and what follows from this finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Consequence {
+    /// The rule that says so.
+    pub rule: Cow<'static, str>,
+    /// What it is about.
+    pub subject: String,
+    /// What happens, in one sentence.
+    pub what: String,
+}
+
 /// One thing that is wrong, or worth knowing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
@@ -89,6 +100,12 @@ pub struct Finding {
     /// The network namespace, when it is not the one that the program itself runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+    /// The service that it is about, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    /// The servers of that service that are at fault, by address, if some are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
     /// How much it matters.
     pub severity: Severity,
     /// How sure it is.
@@ -97,6 +114,9 @@ pub struct Finding {
     pub what: String,
     /// On what evidence, the most telling first. Never empty.
     pub evidence: Vec<Evidence>,
+    /// What follows from it: findings that are not reported separately.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consequences: Vec<Consequence>,
     /// Why it matters, in one or two sentences.
     pub why: String,
     /// What to do, the best first. Empty only at severity `note`.
@@ -121,10 +141,13 @@ impl Finding {
             rule: rule.into(),
             subject: subject.into(),
             namespace: None,
+            service: None,
+            servers: Vec::new(),
             severity,
             certainty,
             what: what.into(),
             evidence: Vec::new(),
+            consequences: Vec::new(),
             why: String::new(),
             remedy: Vec::new(),
             verify: String::new(),
@@ -143,6 +166,18 @@ impl Finding {
     #[must_use]
     pub fn evidences(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Finding {
         self.evidence.extend(evidence);
+        self
+    }
+
+    /// About a service, and those of its servers that are at fault.
+    #[must_use]
+    pub fn about(
+        mut self,
+        service: &str,
+        servers: impl IntoIterator<Item = impl fmt::Display>,
+    ) -> Finding {
+        self.service = Some(service.to_owned());
+        self.servers = servers.into_iter().map(|server| server.to_string()).collect();
         self
     }
 

@@ -19,6 +19,7 @@ mod segments;
 mod servers;
 mod spelling;
 pub mod sysctl;
+mod traffic;
 mod view;
 mod word;
 pub mod words;

@@ -92,6 +92,9 @@ fn entry(finding: &Finding, others: Option<&str>, width: usize) -> String {
     titled(&mut out, "", &about, width);
     titled(&mut out, "", &others.map(|others| format!("and {others}")).unwrap_or_default(), width);
     evidence(&mut out, &finding.evidence, width);
+    for (n, consequence) in finding.consequences.iter().enumerate() {
+        titled(&mut out, if n == 0 { "so" } else { "" }, &consequence.what, width);
+    }
     titled(&mut out, "why", &finding.why, width);
     let several = finding.remedy.len() > 1;
     for (n, remedy) in finding.remedy.iter().enumerate() {

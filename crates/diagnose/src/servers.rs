@@ -1,8 +1,6 @@
 //! What the balancer's counts say of its servers between two samples, and where what is wrong has
 //! its place: at one server, in a zone, or everywhere. Shared by the rules about the balancer.
 
-use std::collections::BTreeMap;
-
 use crate::evidence::Units;
 use crate::facts::{Balancer, Facts, ServerCounts};
 use crate::words;
@@ -12,7 +10,6 @@ use crate::words;
 pub(crate) struct Server<'a> {
     pub(crate) now: &'a ServerCounts,
     pub(crate) attempts: u64,
-    pub(crate) failures: BTreeMap<&'a str, u64>,
     pub(crate) connects: Option<u64>,
     connects_repeated: Option<u64>,
     pub(crate) syn_retries: u64,
@@ -20,14 +17,9 @@ pub(crate) struct Server<'a> {
     pub(crate) segments_sent_again: u64,
     loss_episodes: Option<u64>,
     pub(crate) reordered: u64,
-    pub(crate) checks: Option<(u64, u64)>,
 }
 
 impl Server<'_> {
-    pub(crate) fn failed(&self) -> u64 {
-        words::sum(self.failures.values().copied())
-    }
-
     /// Connections, and how many of them had a SYN sent again.
     pub(crate) fn handshakes(&self) -> Units {
         let connects = self.connects.unwrap_or(self.attempts).max(1);
@@ -111,18 +103,9 @@ fn between<'a>(then: Option<&ServerCounts>, now: &'a ServerCounts) -> Option<Ser
     let since = |of: fn(&ServerCounts) -> u64| of(now).checked_sub(then.map_or(0, of));
     let known =
         |of: fn(&ServerCounts) -> Option<u64>| of(now)?.checked_sub(then.and_then(of).unwrap_or(0));
-    let mut failures = BTreeMap::new();
-    for (cause, &count) in &now.failures {
-        let before = then.and_then(|then| then.failures.get(cause)).copied().unwrap_or(0);
-        failures.insert(cause.as_str(), count.checked_sub(before)?);
-    }
-    failures.retain(|_, count| *count > 0);
-    let passed = known(|one| one.checks_passed.get().copied());
-    let failed = known(|one| one.checks_failed.get().copied());
     Some(Server {
         now,
         attempts: since(|one| one.attempts)?,
-        failures,
         connects: known(|one| one.connects.get().copied()),
         connects_repeated: known(|one| one.connects_repeated.get().copied()),
         syn_retries: since(|one| one.syn_retries)?,
@@ -130,7 +113,6 @@ fn between<'a>(then: Option<&ServerCounts>, now: &'a ServerCounts) -> Option<Ser
         segments_sent_again: since(|one| one.segments_sent_again)?,
         loss_episodes: known(|one| one.loss_episodes.get().copied()),
         reordered: since(|one| one.reordered)?,
-        checks: passed.zip(failed),
     })
 }
 

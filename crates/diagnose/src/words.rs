@@ -1,5 +1,7 @@
 //! Figures for people: thousands apart, units chosen, three digits that count.
 
+use std::time::Duration;
+
 /// `1234567` → `1,234,567`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
@@ -49,6 +51,18 @@ pub fn bytes(count: u64) -> String {
 /// A share of one as per cent: `0.031` → `3.1 %`.
 pub fn percent(share: f64) -> String {
     format!("{} %", number(share * 100.0))
+}
+
+/// A duration in the largest unit that fits: `1.5 s`, `20 ms`, `350 µs`.
+pub fn duration(duration: Duration) -> String {
+    let micros = duration.as_micros() as f64;
+    if micros >= 999_500.0 {
+        format!("{} s", number(micros / 1e6))
+    } else if micros >= 999.5 {
+        format!("{} ms", number(micros / 1e3))
+    } else {
+        format!("{} µs", number(micros))
+    }
 }
 
 /// `1 socket`, `2 sockets`.
@@ -113,6 +127,20 @@ mod tests {
         assert_eq!(bytes(873_800), "853 KiB");
         assert_eq!(bytes(1), "1 byte");
         assert_eq!(bytes(1023), "1,023 bytes");
+    }
+
+    #[test]
+    fn durations_have_the_unit_that_fits() {
+        let cases = [
+            (350, "350 µs"),
+            (20_100, "20.1 ms"),
+            (999_400, "999 ms"),
+            (999_600, "1 s"),
+            (1_502_000, "1.5 s"),
+        ];
+        for (micros, expected) in cases {
+            assert_eq!(duration(Duration::from_micros(micros)), expected);
+        }
     }
 
     #[test]

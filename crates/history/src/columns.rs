@@ -120,6 +120,10 @@ const SERVER: [Column; 7] = [
     mean("round_trip_mean_us", 1),
 ];
 
+/// What rules on traffic need to know about a server's last seconds. Rows do not have it, since there are
+/// many of them.
+const SERVER_WINDOW: [&str; 4] = ["status_5xx", "bound", "checks_passed", "checks_failed"];
+
 impl Kind {
     /// Every kind, in order.
     pub const ALL: [Kind; 4] = [Kind::Process, Kind::Listener, Kind::Service, Kind::Server];
@@ -131,6 +135,14 @@ impl Kind {
             Kind::Listener => &LISTENER,
             Kind::Service => &SERVICE,
             Kind::Server => &SERVER,
+        }
+    }
+
+    /// Returns the names of counts that windows have and rows do not.
+    pub fn further_counts(self) -> &'static [&'static str] {
+        match self {
+            Kind::Process | Kind::Listener | Kind::Service => &[],
+            Kind::Server => &SERVER_WINDOW,
         }
     }
 

@@ -5,18 +5,20 @@ use std::time::Duration;
 use model::histogram::HistogramTotals;
 
 /// The figures of one series at one moment, in the order that its [`crate::Kind`] names.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Reading<'a> {
     /// Counts that only grow.
     pub counts: &'a [u64],
+    /// Counts that only windows have (`Kind::further_counts`). They may begin again from zero.
+    pub further_counts: &'a [u64],
     /// Values of this moment.
     pub levels: &'a [u64],
     /// Durations of which averages are kept.
     pub means: &'a [Mean],
     /// Durations of which quantiles are kept.
     pub durations: &'a [HistogramTotals],
-    /// Ended exchanges by cause, for kinds that keep them: the number of each [`model::Cause`], in
-    /// order of [`model::Cause::ALL`]; else empty.
+    /// By cause, how exchanges ended (of a server: how attempts failed): the number of each
+    /// [`model::Cause`], in order of [`model::Cause::ALL`]; empty if there is none.
     pub causes: &'a [u64],
 }
 

@@ -124,7 +124,7 @@ impl Series {
     /// Lets windows begin with what was counted at the end of the last row, at `second`.
     fn restart(&mut self, second: u64) {
         let [before, ..] = &self.row_ends;
-        self.earlier = VecDeque::from([(second, Arc::new(before.without_causes()))]);
+        self.earlier = VecDeque::from([(second, Arc::new(before.clone()))]);
         self.peaks.iter_mut().for_each(Vec::clear);
     }
 
@@ -170,12 +170,7 @@ impl Series {
         }
         causes.clear();
         if self.kind.has_causes() {
-            let grown = |(cause, now): (usize, &u64)| {
-                let before = before.causes.get(cause).copied().unwrap_or(0);
-                (cause as u8, now.saturating_sub(before))
-            };
-            let grown = now.causes.iter().enumerate().map(grown);
-            causes.extend(grown.filter(|(_, count)| *count > 0));
+            causes.extend(now.causes(before));
         }
         if !is_quiet {
             self.rings[tier].write(TIERS[tier], number, row, causes);
@@ -185,7 +180,7 @@ impl Series {
 
     /// Keeps the latest snapshot for windows, and drops those that are too old.
     fn keep_earlier(&mut self, second: u64) {
-        let latest = Arc::new(self.latest.without_causes());
+        let latest = Arc::new(self.latest.clone());
         let same = self.earlier.back().map(|(_, last)| last).filter(|last| **last == latest);
         let latest = same.map_or(latest, Arc::clone);
         self.earlier.push_back((second, latest));
@@ -222,8 +217,18 @@ impl Series {
             kind: self.kind,
             seconds: self.until.saturating_sub(started),
             counts: (0..self.latest.counts.len()).map(|at| self.latest.grown(before, at)).collect(),
+            further_counts: self
+                .latest
+                .further_counts
+                .iter()
+                .enumerate()
+                .map(|(at, count)| {
+                    count.saturating_sub(before.further_counts.get(at).copied().unwrap_or(0))
+                })
+                .collect(),
             means: (0..self.latest.means.len()).map(|at| self.latest.mean(before, at)).collect(),
             durations: durations.collect(),
+            causes: self.latest.causes(before).collect(),
         }
     }
 

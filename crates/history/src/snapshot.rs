@@ -8,9 +8,11 @@ use crate::reading::{Mean, Reading};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     pub(crate) counts: Vec<u64>,
+    pub(crate) further_counts: Vec<u64>,
     pub(crate) means: Vec<Mean>,
     durations: Vec<Sparse>,
-    pub(crate) causes: Vec<u64>,
+    /// Those that have occurred, in order.
+    causes: Vec<(u8, u64)>,
 }
 
 /// A histogram's counts from its first bucket with a value to its last. Modulo 2^32: only differences
@@ -27,28 +29,22 @@ impl Snapshot {
     pub(crate) fn set(&mut self, reading: &Reading<'_>) -> bool {
         let fewer = |(now, before): (&u64, &u64)| now < before;
         let mut has_restarted = reading.counts.iter().zip(&self.counts).any(fewer)
-            || reading.causes.iter().zip(&self.causes).any(fewer)
+            || self.causes.iter().any(|&(cause, before)| {
+                reading.causes.get(usize::from(cause)).copied().unwrap_or(0) < before
+            })
             || reading.means.iter().zip(&self.means).any(|(now, before)| now.is_before(*before));
         replace(&mut self.counts, reading.counts);
+        replace(&mut self.further_counts, reading.further_counts);
         replace(&mut self.means, reading.means);
-        replace(&mut self.causes, reading.causes);
+        let causes = reading.causes.iter().enumerate().filter(|(_, count)| **count > 0);
+        self.causes.clear();
+        self.causes.extend(causes.map(|(cause, &count)| (cause as u8, count)));
         self.durations.resize_with(reading.durations.len(), Sparse::default);
         for (held, totals) in self.durations.iter_mut().zip(reading.durations) {
             has_restarted |= held.is_after(totals);
             held.set(totals);
         }
         has_restarted
-    }
-
-    /// Returns the same without causes, which windows do not have.
-    pub(crate) fn without_causes(&self) -> Snapshot {
-        let Snapshot { counts, means, durations, causes: _ } = self;
-        Snapshot {
-            counts: counts.clone(),
-            means: means.clone(),
-            durations: durations.clone(),
-            causes: Vec::new(),
-        }
     }
 
     /// Returns the number of its histograms.
@@ -60,6 +56,18 @@ impl Snapshot {
     pub(crate) fn grown(&self, before: &Snapshot, index: usize) -> u64 {
         let count = |of: &Snapshot| of.counts.get(index).copied().unwrap_or(0);
         count(self).saturating_sub(count(before))
+    }
+
+    /// Returns the causes that have occurred since `before`, in order.
+    pub(crate) fn causes<'a>(
+        &'a self,
+        before: &'a Snapshot,
+    ) -> impl Iterator<Item = (u8, u64)> + 'a {
+        let grown = self.causes.iter().map(|&(cause, count)| {
+            let at = before.causes.binary_search_by_key(&cause, |(cause, _)| *cause);
+            (cause, count.saturating_sub(at.map_or(0, |at| before.causes[at].1)))
+        });
+        grown.filter(|(_, count)| *count > 0)
     }
 
     /// Returns the average since `before`.
@@ -85,7 +93,8 @@ impl Snapshot {
     pub(crate) fn bytes(&self) -> usize {
         let sparse =
             |held: &Sparse| size_of::<Sparse>() + held.counts.capacity() * size_of::<u32>();
-        (self.counts.capacity() + self.causes.capacity()) * size_of::<u64>()
+        (self.counts.capacity() + self.further_counts.capacity()) * size_of::<u64>()
+            + self.causes.capacity() * size_of::<(u8, u64)>()
             + self.means.capacity() * size_of::<Mean>()
             + self.durations.iter().map(sparse).sum::<usize>()
     }
@@ -148,6 +157,7 @@ mod tests {
         let means = [Mean::of(&durations[0])];
         let reading = Reading {
             counts: &[count],
+            further_counts: &[],
             levels: &[],
             means: &means,
             durations: &durations,
@@ -180,7 +190,14 @@ mod tests {
             let durations = [totals(micros)];
             let means = [Mean::of(&durations[0])];
             let (counts, levels, causes) = (&[count], &[], &[]);
-            held.set(&Reading { counts, levels, means: &means, durations: &durations, causes })
+            held.set(&Reading {
+                counts,
+                further_counts: &[],
+                levels,
+                means: &means,
+                durations: &durations,
+                causes,
+            })
         };
         assert!(!is_again(1_001, &[200_000; 51]));
         // As many as before, but others.

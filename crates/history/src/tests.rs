@@ -56,6 +56,7 @@ impl Counted {
             means: &self.means,
             durations: &self.durations,
             causes: &self.causes,
+            further_counts: &[],
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What has happened in the last seconds, to compute rates and quantiles from.
 
+use model::Cause;
 use model::histogram::HistogramTotals;
 
 use crate::columns::{Kind, Source};
@@ -13,17 +14,30 @@ pub struct Window {
     pub seconds: u64,
     /// In the order of [`crate::Reading`]'s members of the same names.
     pub(crate) counts: Vec<u64>,
+    pub(crate) further_counts: Vec<u64>,
     pub(crate) means: Vec<Mean>,
     pub(crate) durations: Vec<HistogramTotals>,
+    pub(crate) causes: Vec<(u8, u64)>,
 }
 
 impl Window {
-    /// Returns how much the count of this column has grown; 0 if there is no such column.
+    /// Returns how much the count of this column, or of this name among [`Kind::further_counts`], has
+    /// grown; 0 if there is none.
     pub fn count(&self, column: &str) -> u64 {
-        match self.source(column) {
-            Some(Source::Count(index)) => self.counts.get(index).copied().unwrap_or(0),
-            _ => 0,
-        }
+        let count = if let Some(Source::Count(index)) = self.source(column) {
+            self.counts.get(index)
+        } else {
+            let index = self.kind.further_counts().iter().position(|name| *name == column);
+            index.and_then(|index| self.further_counts.get(index))
+        };
+        count.copied().unwrap_or(0)
+    }
+
+    /// Returns how exchanges ended (of a server: how attempts failed), in order of causes.
+    pub fn causes(&self) -> impl Iterator<Item = (Cause, u64)> {
+        let named =
+            |&(cause, count): &(u8, u64)| Some((*Cause::ALL.get(usize::from(cause))?, count));
+        self.causes.iter().filter_map(named)
     }
 
     /// Returns the durations whose average is this column.

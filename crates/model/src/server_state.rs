@@ -65,6 +65,11 @@ pub struct ServerState {
     pub latency_at_us: AtomicU64,
     /// Total requests (or connections in TCP mode) sent to this server.
     pub requests: AtomicU64,
+    /// How many of them an affinity cookie had bound to it.
+    pub bound: AtomicU64,
+    /// How many of them have ended without a response, whoever ended them. Those that are neither among these
+    /// nor in `latency.first_byte` wait for their response.
+    pub unanswered: AtomicU64,
     /// How many of them failed because of the server or the network.
     pub failures: AtomicU64,
     /// Attempts that failed because of the server or the network, by cause.

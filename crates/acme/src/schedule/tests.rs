@@ -144,7 +144,7 @@ fn an_authority_that_always_wants_a_renewal_now_gets_one_an_hour() {
 }
 
 #[test]
-fn an_empty_window_counts_for_nothing() {
+fn an_empty_further_counts_for_nothing() {
     let mut schedule = Schedule::new(AcmeRenewal::default(), 1);
     schedule.use_certificate(0, lifetime(90, START_S), true, 0.0);
     assert_eq!(schedule.next(START_S), Next::AskRenewalInfo(0));

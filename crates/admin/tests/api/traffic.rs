@@ -29,9 +29,8 @@ pub(crate) fn history() -> History {
         let listener = Reading {
             counts: &[requests, failed, 0, 0, requests, 0, 0],
             levels: &[7],
-            means: &[],
-            durations: &[],
             causes: &causes,
+            ..Reading::default()
         };
         let service = Reading {
             counts: &[requests, failed, 0, 0, 0, failed, requests, 0, 0, 0, requests * 1_000, 0],
@@ -39,21 +38,17 @@ pub(crate) fn history() -> History {
             means: &[Mean::default(), mean, mean],
             durations: &[durations.clone(), durations.clone()],
             causes: &causes,
+            ..Reading::default()
         };
         let of_server = Reading {
             counts: &[requests, failed],
             levels: &[3],
             means: &[mean, mean],
             durations: &[durations.clone()],
-            causes: &[],
+            ..Reading::default()
         };
-        let process = Reading {
-            counts: &[requests * 1_000],
-            levels: &[20_000_000, 7],
-            means: &[],
-            durations: &[],
-            causes: &[],
-        };
+        let process =
+            Reading { counts: &[requests * 1_000], levels: &[20_000_000, 7], ..Reading::default() };
         history.add(Key::Process, &process);
         history.add(Key::Listener(Arc::from("public")), &listener);
         history.add(Key::Service(Arc::from("listings")), &service);

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use control::Status;
 use decide::{EndpointView, Published};
 use diagnose::facts::{Balancer, BalancerListener, BalancerSample, Known, ServerCounts};
 use model::{Cause, Fault};
@@ -14,7 +13,6 @@ use model::{Cause, Fault};
 pub(crate) struct Sources {
     pub(crate) registry: Arc<decide::Registry>,
     pub(crate) counters: Arc<observe::Registry>,
-    pub(crate) control: Arc<Status>,
 }
 
 /// The name of 5xx responses among causes.
@@ -60,32 +58,24 @@ impl Sources {
         let listeners = totals.listeners.values();
         BalancerSample {
             at_ms,
-            servers: self.servers(&published),
+            servers: servers(&published),
             causes,
             connections_accepted: listeners.clone().map(|one| one.connections_accepted).sum(),
             connections_open: listeners.map(observe::ListenerTotals::connections_open).sum(),
         }
     }
+}
 
-    fn servers(&self, published: &Published) -> Vec<ServerCounts> {
-        let now = os::clock::now();
-        let probed = self.control.probed();
-        // Kept for a while, so without spare room.
-        let count = published.services.iter().map(|service| service.endpoints().all.len()).sum();
-        let mut servers = Vec::with_capacity(count);
-        for service in &published.services {
-            let view = service.view(now);
-            for endpoint in &view.endpoints {
-                let mut counts = counts(&view.name, endpoint);
-                if let Some(probed) = probed.get(&endpoint.address) {
-                    counts.checks_failed = Known::Is(probed.failed);
-                    counts.checks_passed = Known::Is(probed.ended.saturating_sub(probed.failed));
-                }
-                servers.push(counts);
-            }
-        }
-        servers
+fn servers(published: &Published) -> Vec<ServerCounts> {
+    let now = os::clock::now();
+    // Kept for a while, so without spare room.
+    let count = published.services.iter().map(|service| service.endpoints().all.len()).sum();
+    let mut servers = Vec::with_capacity(count);
+    for service in &published.services {
+        let view = service.view(now);
+        servers.extend(view.endpoints.iter().map(|endpoint| counts(&view.name, endpoint)));
     }
+    servers
 }
 
 fn is_no_servers(fault: Fault) -> bool {
@@ -114,7 +104,5 @@ fn counts(service: &str, endpoint: &EndpointView) -> ServerCounts {
         loss_episodes: Known::Is(endpoint.tcp.lossy_samples),
         reordered: endpoint.tcp.reordered,
         rtt_us: round_trip.map_or_else(|| Known::unknown("no connection was sampled"), Known::Is),
-        checks_passed: Known::unknown("it has no check"),
-        checks_failed: Known::unknown("it has no check"),
     }
 }

@@ -20,6 +20,7 @@ const BEGUN_MAX: Duration = Duration::from_secs(3);
 pub(crate) struct Sources {
     pub(crate) registry: Arc<decide::Registry>,
     pub(crate) counters: Arc<observe::Registry>,
+    pub(crate) control: Arc<control::Status>,
 }
 
 /// The history, which the thread writes and the API reads.
@@ -40,19 +41,32 @@ pub(crate) fn lock(history: &Shared) -> MutexGuard<'_, History> {
     history.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts the thread. Whether it keeps anything depends on the configuration in force.
-pub(crate) fn start(sources: Sources, history: Shared) -> io::Result<Background> {
-    Background::start("weir-history", move |stopped| run(&sources, &history, stopped))
+/// Starts the thread. Whether it keeps anything depends on the configuration in force. `looks` is called
+/// after each second's readings.
+pub(crate) fn start(
+    sources: Sources,
+    history: Shared,
+    looks: impl FnMut(&Shared) + Send + 'static,
+) -> io::Result<Background> {
+    Background::start("weir-history", move |stopped| run(&sources, &history, stopped, looks))
 }
 
-fn run(sources: &Sources, history: &Shared, stopped: &Receiver<()>) {
+fn run(
+    sources: &Sources,
+    history: &Shared,
+    stopped: &Receiver<()>,
+    mut looks: impl FnMut(&Shared),
+) {
     let mut before = os::clock::now();
     loop {
         // Just after the next whole second of the machine's clock, which all its processes share.
         let into_second = Duration::from_nanos(os::clock::since_boot().subsec_nanos().into());
         let rest = Duration::from_secs(1).saturating_sub(into_second) + Duration::from_millis(1);
         match stopped.recv_timeout(rest) {
-            Err(RecvTimeoutError::Timeout) => before = read(sources, history, before),
+            Err(RecvTimeoutError::Timeout) => {
+                before = read(sources, history, before);
+                looks(history);
+            }
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
         }
     }
@@ -64,7 +78,7 @@ fn read(sources: &Sources, history: &Shared, before: Moment) -> Moment {
     let elapsed_ms = u32::try_from(now.since(before).as_millis()).unwrap_or(u32::MAX);
     let published = sources.registry.load_full();
     let memory_max = usize::try_from(published.snapshot.history_memory_max_bytes);
-    let totals = sources.counters.totals();
+    let (totals, probed) = (sources.counters.totals(), sources.control.probed());
     let mut history = lock(history);
     if memory_max == Ok(0) {
         if history.second() > 0 {
@@ -79,7 +93,7 @@ fn read(sources: &Sources, history: &Shared, before: Moment) -> Moment {
     } else if !history.begin(second, elapsed_ms) {
         return before;
     }
-    readings::add(&mut history, &published, &totals);
+    readings::add(&mut history, &published, &totals, &probed);
     now
 }
 

@@ -1,16 +1,23 @@
 //! What is counted, in the order of the history's columns (`history::Kind`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use control::Probed;
 use decide::{Endpoint, LiveService, Published};
 use history::{History, Key, Mean, Reading};
-use model::{Cause, Ending, ServerState};
+use model::{Address, Cause, Ending, ServerState};
 use observe::registry::ExchangeTotals;
 use observe::{ListenerTotals, ServiceTotals, Totals};
 
 /// Adds the readings of the second that has begun.
-pub(super) fn add(history: &mut History, published: &Published, totals: &Totals) {
+pub(super) fn add(
+    history: &mut History,
+    published: &Published,
+    totals: &Totals,
+    probed: &BTreeMap<Address, Probed>,
+) {
     add_process(history, totals);
     for (name, listener) in &totals.listeners {
         add_listener(history, name, listener);
@@ -21,7 +28,8 @@ pub(super) fn add(history: &mut History, published: &Published, totals: &Totals)
             add_service(history, service, &endpoints.all, totals);
         }
         for endpoint in &endpoints.all {
-            add_server(history, service.name(), endpoint);
+            let probed = probed.get(&endpoint.row.address).copied().unwrap_or_default();
+            add_server(history, service.name(), endpoint, probed);
         }
     }
 }
@@ -32,9 +40,7 @@ fn add_process(history: &mut History, totals: &Totals) {
     let reading = Reading {
         counts: &[u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX)],
         levels: &[resident_bytes, open],
-        means: &[],
-        durations: &[],
-        causes: &[],
+        ..Reading::default()
     };
     history.add(Key::Process, &reading);
 }
@@ -67,9 +73,8 @@ fn add_listener(history: &mut History, name: &Arc<str>, listener: &ListenerTotal
             listener.tls_handshakes,
         ],
         levels: &[listener.connections_open()],
-        means: &[],
-        durations: &[],
         causes: &causes(&listener.exchanges),
+        ..Reading::default()
     };
     history.add(Key::Listener(Arc::clone(name)), &reading);
 }
@@ -106,19 +111,29 @@ fn add_service(
         ],
         durations: &[totals.total.clone(), totals.first_byte.clone()],
         causes: &causes(&totals.exchanges),
+        ..Reading::default()
     };
     history.add(Key::Service(Arc::clone(service.name())), &reading);
 }
 
-fn add_server(history: &mut History, service: &Arc<str>, endpoint: &Endpoint) {
+fn add_server(history: &mut History, service: &Arc<str>, endpoint: &Endpoint, probed: Probed) {
     let state: &ServerState = &endpoint.state;
     let (connects, connect_us) = state.latency.connect.count_and_sum_us();
     let path = state.tcp.totals();
     let round_trip_us = u64::try_from(path.round_trip_sum.as_micros()).unwrap_or(u64::MAX);
+    let failed_by = state.failed_by.counted();
+    let mut causes = vec![0; if failed_by.is_empty() { 0 } else { Cause::ALL.len() }];
+    for (cause, count) in &failed_by {
+        causes[*cause as usize] = *count;
+    }
+    let answered_5xx = state.answered_5xx.load(Relaxed);
     let reading = Reading {
-        counts: &[
-            state.requests.load(Relaxed),
-            state.failed_by.total() + state.answered_5xx.load(Relaxed),
+        counts: &[state.requests.load(Relaxed), causes.iter().sum::<u64>() + answered_5xx],
+        further_counts: &[
+            answered_5xx,
+            state.bound.load(Relaxed),
+            probed.ended.saturating_sub(probed.failed),
+            probed.failed,
         ],
         levels: &[endpoint.slots.in_flight().into()],
         means: &[
@@ -126,7 +141,7 @@ fn add_server(history: &mut History, service: &Arc<str>, endpoint: &Endpoint) {
             Mean { count: path.samples(), sum_us: round_trip_us },
         ],
         durations: &[state.latency.first_byte.totals()],
-        causes: &[],
+        causes: &causes,
     };
     history.add(Key::Server(Arc::clone(service), endpoint.row.address), &reading);
 }

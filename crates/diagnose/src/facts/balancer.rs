@@ -97,10 +97,4 @@ pub struct ServerCounts {
     /// Moving average of round-trip times, in microseconds.
     #[serde(default)]
     pub rtt_us: Known<u64>,
-    /// Probes of its check that passed; unknown without a check.
-    #[serde(default)]
-    pub checks_passed: Known<u64>,
-    /// Probes that failed.
-    #[serde(default)]
-    pub checks_failed: Known<u64>,
 }

@@ -12,6 +12,7 @@ mod known;
 mod namespace;
 mod settings;
 mod socket;
+mod traffic;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,7 @@ pub use namespace::{
 };
 pub use settings::{Setting, Settings};
 pub use socket::{Direction, Listener, PeerSockets, PortUse, SocketState, Sockets, TcpSummary};
+pub use traffic::{Durations, ServerSpan, ServiceSpan, Traffic, TrafficServer, TrafficService};
 
 /// The form of saved facts that this program writes, and the newest it reads.
 pub const FORMAT: u32 = 1;
@@ -47,6 +49,8 @@ pub struct Facts {
     pub namespaces_left_out: Option<String>,
     /// What the balancer knows of its own traffic; unknown outside `weir serve`.
     pub balancer: Known<Balancer>,
+    /// The balancer's traffic of the last seconds; unknown outside `weir serve`.
+    pub traffic: Known<Traffic>,
     /// Captures of packets that were read; none, and nothing is said of them.
     pub captures: Vec<Capture>,
 }

@@ -9,6 +9,7 @@ mod abort_on_overflow;
 mod backlog_capped;
 mod backlog_low;
 mod backlog_stale;
+mod balance_skewed;
 mod buffer_caps;
 mod capture_dead_peer;
 mod capture_gaps;
@@ -46,16 +47,20 @@ mod orphans;
 mod overflow_elsewhere;
 mod peer_slow_reader;
 mod ports_exhausted;
+mod queue_growing;
 mod receive_buffer_small;
 mod reordering;
 mod resets_received;
 mod resets_sent;
+mod retry_storm;
 mod sack_off;
 mod sack_panic;
 mod server_failing;
 mod server_loss;
 mod server_queue_full;
+mod server_slow;
 mod server_syns;
+mod service_saturated;
 mod settings;
 mod slow_reader;
 mod softnet_drops;
@@ -75,8 +80,8 @@ mod window_scaling_off;
 
 use std::cmp::Reverse;
 
-use crate::facts::{Capture, Facts, Known, Namespace};
-use crate::finding::{Finding, Report};
+use crate::facts::{Capture, Facts, Known, Namespace, Traffic};
+use crate::finding::{Consequence, Finding, Report};
 use crate::view::{Out, View};
 
 pub use crate::page::{Page, Section};
@@ -85,7 +90,8 @@ pub use settings::SETTINGS;
 /// Makes the list of rules, each with its page.
 macro_rules! rules {
     ($(
-        $scope:ident $name:ident $(absorbs [$($same:ident),+])? $(absorbs_all [$($all:ident),+])?;
+        $scope:ident $name:ident $(absorbs [$($same:ident),+])? $(absorbs_all [$($all:ident),+])?
+            $(leads_to [$($consequence:ident),+])?;
     )+) => {
         const RULES: &[Rule] = &[$(
             Rule {
@@ -94,6 +100,7 @@ macro_rules! rules {
                 source: include_str!(concat!(stringify!($name), ".rs")),
                 absorbs_same: &[$($(stringify!($same)),+)?],
                 absorbs_all: &[$($(stringify!($all)),+)?],
+                leads_to: &[$($(stringify!($consequence)),+)?],
             },
         )+];
     };
@@ -112,8 +119,14 @@ rules! {
     Host softnet_drops absorbs [softnet_squeeze];
     Namespace tcp_memory;
     Namespace orphans;
-    Host checks_blind absorbs [server_failing];
-    Host server_failing;
+    Traffic server_slow leads_to [service_saturated, queue_growing, retry_storm];
+    Traffic checks_blind
+        absorbs [server_failing]
+        leads_to [retry_storm, balance_skewed];
+    Traffic server_failing leads_to [service_saturated, queue_growing, retry_storm, balance_skewed];
+    Traffic service_saturated leads_to [queue_growing];
+    Traffic queue_growing;
+    Traffic retry_storm;
     Host failure_wave;
     Host server_syns;
     Host server_loss;
@@ -155,6 +168,7 @@ rules! {
     Host interrupts_unbalanced;
     Namespace resets_sent;
     Namespace time_wait_many;
+    Traffic balance_skewed;
     Capture capture_syn_lost;
     Capture capture_mtu absorbs [capture_tail_loss, capture_loss];
     Capture capture_dead_peer absorbs [capture_tail_loss, capture_loss];
@@ -180,6 +194,9 @@ pub struct Rule {
     absorbs_same: &'static [&'static str],
     /// The same, whatever the subject, within the network namespace.
     absorbs_all: &'static [&'static str],
+    /// Rules whose findings about the same service follow from this one's: they are named in it, and not
+    /// reported separately.
+    leads_to: &'static [&'static str],
 }
 
 #[derive(Debug)]
@@ -188,6 +205,8 @@ enum Check {
     Host(fn(&Facts, &mut Out)),
     /// Runs for each network namespace.
     Namespace(fn(View<'_>, &mut Out)),
+    /// Runs on the traffic of the last seconds.
+    Traffic(fn(&Traffic, &mut Out)),
     /// Runs for each capture.
     Capture(fn(&Capture, &mut Out)),
 }
@@ -233,6 +252,17 @@ impl Rule {
                 ),
             });
         }
+        let consequences: Vec<String> =
+            self.leads_to.iter().map(|name| format!("`{name}`")).collect();
+        if !consequences.is_empty() {
+            page.sections.push(Section {
+                title: "Consequences".to_owned(),
+                text: format!(
+                    "Findings of {} about the same service are named in this rule's finding, and not reported separately.",
+                    crate::words::list(&consequences, usize::MAX)
+                ),
+            });
+        }
         page
     }
 
@@ -241,6 +271,13 @@ impl Rule {
             Check::Host(check) => {
                 out.begin(self.name, None);
                 check(facts, out);
+            }
+            Check::Traffic(check) => {
+                out.begin(self.name, None);
+                match &facts.traffic {
+                    Known::Is(traffic) => check(traffic, out),
+                    Known::Unknown(_) => unknown(BALANCER, &facts.traffic, out),
+                }
             }
             Check::Capture(check) => {
                 out.begin(self.name, None);
@@ -269,23 +306,39 @@ fn label(namespace: &Namespace) -> Option<String> {
     Some(namespace.name.clone())
 }
 
+const BALANCER: &str = "the balancer's own traffic";
+
 /// Notes that the balancer's own counters can't be seen, unless they were not requested: only `weir
 /// serve` has them, so a look from outside is not to be reproached with it.
 fn balancer_unknown(facts: &Facts, out: &mut Out) {
-    const WHAT: &str = "the balancer's own traffic";
     match &facts.balancer {
-        Known::Is(_) => out.could_not(WHAT, "two samples are needed, at different times"),
-        Known::Unknown(reason) if facts.balancer != Known::default() => {
-            out.could_not(WHAT, reason);
-        }
-        Known::Unknown(_) => {}
+        Known::Is(_) => out.could_not(BALANCER, "two samples are needed, at different times"),
+        Known::Unknown(_) => unknown(BALANCER, &facts.balancer, out),
+    }
+}
+
+/// Notes that something can't be seen, unless it was not requested.
+fn unknown<T: PartialEq>(what: &str, fact: &Known<T>, out: &mut Out) {
+    if let Known::Unknown(reason) = fact
+        && *fact != Known::default()
+    {
+        out.could_not(what, reason);
     }
 }
 
 /// What the rules on captures say about those of `facts`; nothing of a host is asked.
 pub fn diagnose_captures(facts: &Facts) -> Report {
+    diagnose_with(facts, |check| matches!(check, Check::Capture(_)))
+}
+
+/// What the rules on traffic say about that of `facts`; nothing of a host is asked.
+pub fn diagnose_traffic(facts: &Facts) -> Report {
+    diagnose_with(facts, |check| matches!(check, Check::Traffic(_)))
+}
+
+fn diagnose_with(facts: &Facts, wanted: fn(&Check) -> bool) -> Report {
     let mut out = Out::default();
-    for rule in RULES.iter().filter(|rule| matches!(rule.check, Check::Capture(_))) {
+    for rule in RULES.iter().filter(|rule| wanted(&rule.check)) {
         rule.run(facts, &mut out);
     }
     report(out)
@@ -306,7 +359,7 @@ pub fn diagnose(facts: &Facts) -> Report {
 
 fn report(out: Out) -> Report {
     let (findings, could_not_check) = out.into_parts();
-    let mut findings = without_absorbed(findings);
+    let mut findings = with_consequences(without_absorbed(findings));
     // Stable: findings of equal rank stay in order of the rules, then of the facts.
     findings.sort_by_key(|finding| (Reverse(finding.severity), Reverse(finding.certainty)));
     Report { findings, could_not_check: could_not_check.into_iter().collect() }
@@ -327,6 +380,31 @@ fn without_absorbed(findings: Vec<Finding>) -> Vec<Finding> {
     let absorbed: Vec<bool> = findings.iter().map(is_absorbed).collect();
     let mut absorbed = absorbed.into_iter();
     findings.into_iter().filter(|_| !absorbed.next().unwrap_or(false)).collect()
+}
+
+/// Names each consequence in the first finding that explains it. That finding matters as much as its
+/// heaviest consequence.
+fn with_consequences(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut left: Vec<Option<Finding>> = findings.into_iter().map(Some).collect();
+    // Rules are in order of rank, so what explains something comes before it.
+    for at in 0..left.len() {
+        let Some(mut finding) = left[at].take() else { continue };
+        let leads_to = Rule::by_name(&finding.rule).map_or(&[][..], |rule| rule.leads_to);
+        for other in &mut left {
+            let follows = |other: &Finding| {
+                other.service.is_some()
+                    && other.service == finding.service
+                    && leads_to.contains(&&*other.rule)
+            };
+            let Some(other) = other.take_if(|other| follows(other)) else { continue };
+            finding.severity = finding.severity.max(other.severity);
+            let Finding { rule, subject, what, consequences, .. } = other;
+            finding.consequences.push(Consequence { rule, subject, what });
+            finding.consequences.extend(consequences);
+        }
+        left[at] = Some(finding);
+    }
+    left.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

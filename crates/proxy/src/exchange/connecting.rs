@@ -142,6 +142,7 @@ pub(super) fn note_head(
     record.head_arrived(status);
     let (endpoint, now) = (slot.endpoint(), record.head_at());
     endpoint.state.note_response(now);
+    slot.note_response();
     endpoint.state.latency.first_byte.record(record.server_time());
     if status >= 500 {
         endpoint.state.answered_5xx.fetch_add(1, Relaxed);

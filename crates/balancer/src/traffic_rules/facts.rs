@@ -1,0 +1,138 @@
+//! The history's last seconds as facts for the rules.
+
+use std::sync::Arc;
+
+use decide::{Endpoint, LiveService, Published, Tier};
+use diagnose::facts::{Durations, ServerSpan, ServiceSpan, Traffic, TrafficServer, TrafficService};
+use history::{History, Key, Kind, TIERS, Window};
+use model::{Balance, Protocol, Service, ServiceId};
+
+use super::watched::Watched;
+
+/// The spans of the rules, in seconds. They may be longer by up to five.
+const FRESH_S: u64 = 5;
+const RECENT_S: u64 = 10;
+const MINUTE_S: u64 = 60;
+
+/// Seconds of which the length of the queue is a fact.
+const QUEUE_S: usize = 15;
+
+/// The name of responses with a 5xx status among causes of failures.
+const STATUS_5XX: &str = "status_5xx";
+
+/// Returns the facts about the services with traffic in the last minute.
+pub(super) fn traffic(history: &History, published: &Published, watched: &Watched) -> Traffic {
+    let is_tcp = |id: ServiceId| {
+        let listeners = published.snapshot.listeners.iter();
+        listeners.map(|listener| &listener.protocol).any(|protocol| match protocol {
+            Protocol::Http => false,
+            Protocol::Tcp(service) => *service == id,
+            Protocol::TlsPassthrough { names, otherwise } => {
+                *otherwise == Some(id) || names.iter().any(|(_, service)| *service == id)
+            }
+        })
+    };
+    let services = published.services.iter().enumerate().filter_map(|(index, live)| {
+        let facts = service(history, live, watched)?;
+        Some(TrafficService { is_tcp: is_tcp(ServiceId(index as u32)), ..facts })
+    });
+    Traffic { services: services.collect() }
+}
+
+/// `None` if it has no traffic.
+fn service(history: &History, live: &LiveService, watched: &Watched) -> Option<TrafficService> {
+    let key = Key::Service(Arc::clone(live.name()));
+    let minute = history.window(&key, MINUTE_S)?;
+    let endpoints = live.endpoints();
+    let is_busy =
+        |endpoint: &Arc<Endpoint>| watched.waiting(live.name(), endpoint.row.address).0 > 0;
+    if minute.count("requests") + minute.count("attempts") == 0
+        && !endpoints.all.iter().any(is_busy)
+    {
+        return None;
+    }
+    let recent = history.window(&key, RECENT_S)?;
+    let spec: &Service = &live.spec();
+    let servers = endpoints.all.iter().filter_map(|endpoint| {
+        let address = endpoint.row.address;
+        let key = Key::Server(Arc::clone(live.name()), address);
+        let span = |seconds| Some(server_span(&history.window(&key, seconds)?));
+        let (waiting, silent_s) = watched.waiting(live.name(), address);
+        let max = endpoint.slots.max();
+        Some(TrafficServer {
+            address,
+            zone: endpoint.row.zone.as_ref().map(ToString::to_string),
+            is_eligible: endpoints.is_eligible(address),
+            weight: f64::from(endpoint.weight()),
+            weight_configured: f64::from(endpoint.row.weight),
+            in_flight: endpoint.slots.in_flight().into(),
+            in_flight_max: (max > 0).then_some(max.into()),
+            waiting,
+            silent_s,
+            fresh: span(FRESH_S)?,
+            recent: span(RECENT_S)?,
+            minute: span(MINUTE_S)?,
+        })
+    });
+    Some(TrafficService {
+        name: live.name().to_string(),
+        balance: spec.balance.as_str().to_owned(),
+        is_bound: matches!(spec.balance, Balance::Hash(_)) || spec.affinity.is_some(),
+        is_tcp: false,
+        tries_all: endpoints.tier == Tier::TryAll,
+        settled_s: watched.settled_s(live.name()),
+        queue_length: live.queue_length().into(),
+        queue_length_max: spec.queue.length_max.into(),
+        queue_lengths: queue_lengths(history, &key),
+        recent: service_span(&recent),
+        minute: service_span(&minute),
+        servers: servers.collect(),
+    })
+}
+
+fn queue_lengths(history: &History, key: &Key) -> Vec<u64> {
+    let columns: Vec<_> =
+        Kind::Service.columns().iter().copied().filter(|one| one.name == "queue_length").collect();
+    let numbers: Vec<u64> = history.ended(0, QUEUE_S).map(|(number, _)| number).collect();
+    debug_assert_eq!(TIERS[0].step_s, 1, "the first tier's rows are seconds");
+    let rows = history.rows(key, (0, &numbers), &columns, false).unwrap_or_default();
+    rows.columns.into_iter().flatten().map(Option::unwrap_or_default).collect()
+}
+
+fn service_span(window: &Window) -> ServiceSpan {
+    ServiceSpan {
+        seconds: window.seconds,
+        requests: window.count("requests"),
+        attempts: window.count("attempts"),
+        retries: window.count("retries"),
+        queued: window.count("queued"),
+        causes: causes(window).collect(),
+        total: durations(window, "total_p50_us"),
+    }
+}
+
+fn server_span(window: &Window) -> ServerSpan {
+    let mean_us =
+        |column: &str| window.mean(column).average().map(|average| average.as_micros() as u64);
+    let answered_5xx = window.count(STATUS_5XX);
+    let status_5xx = (answered_5xx > 0).then(|| (STATUS_5XX.to_owned(), answered_5xx));
+    ServerSpan {
+        seconds: window.seconds,
+        sent: window.count("requests"),
+        bound: window.count("bound"),
+        failures: causes(window).chain(status_5xx).collect(),
+        first_byte: durations(window, "first_byte_p50_us"),
+        connect_us: mean_us("connect_mean_us"),
+        round_trip_us: mean_us("round_trip_mean_us"),
+        checks_passed: window.count("checks_passed"),
+        checks_failed: window.count("checks_failed"),
+    }
+}
+
+fn causes(window: &Window) -> impl Iterator<Item = (String, u64)> {
+    window.causes().map(|(cause, count)| (cause.name().to_owned(), count))
+}
+
+fn durations(window: &Window, column: &str) -> Durations {
+    window.durations(column).map(Durations::from).unwrap_or_default()
+}

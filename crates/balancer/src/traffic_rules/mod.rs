@@ -1,0 +1,53 @@
+//! The rules on traffic: every second, on what the history has of the last seconds.
+
+mod facts;
+mod watched;
+
+use std::sync::Arc;
+
+use decide::Published;
+use diagnose::facts::{Facts, Known};
+use diagnose::rules::diagnose_traffic;
+use history::History;
+
+use crate::findings::{Area, Findings};
+use watched::Watched;
+
+/// What the rules need beside the history, from one second to the next.
+pub(crate) struct TrafficRules {
+    registry: Arc<decide::Registry>,
+    findings: Findings,
+    watched: Watched,
+}
+
+impl TrafficRules {
+    pub(crate) fn new(registry: Arc<decide::Registry>, findings: Findings) -> TrafficRules {
+        TrafficRules { registry, findings, watched: Watched::default() }
+    }
+
+    /// Examines the traffic, if the doctor runs. `history` is locked only while the facts are taken.
+    pub(crate) fn look(&mut self, history: &crate::traffic_history::Shared) {
+        let published = self.registry.load_full();
+        if published.snapshot.doctor.interval.is_none() {
+            return;
+        }
+        let traffic = {
+            let history = crate::traffic_history::lock(history);
+            self.traffic(&history, &published)
+        };
+        let facts = Facts { traffic, ..Facts::default() };
+        self.findings.add(Area::Traffic, diagnose_traffic(&facts));
+    }
+
+    fn traffic(
+        &mut self,
+        history: &History,
+        published: &Published,
+    ) -> Known<diagnose::facts::Traffic> {
+        if history.second() == 0 {
+            return Known::unknown("history_memory_max is 0, so there is no history of traffic");
+        }
+        self.watched.update(history.second(), published);
+        Known::Is(facts::traffic(history, published, &self.watched))
+    }
+}

@@ -1,0 +1,219 @@
+//! What services and their servers did in the last seconds, for the rules that run every second.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::Address;
+use model::histogram::{HistogramTotals, bounds, bucket_of};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The traffic of the last seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Traffic {
+    /// The services with traffic.
+    pub services: Vec<TrafficService>,
+}
+
+impl Traffic {
+    /// Returns the number of servers, which are all judged.
+    pub(crate) fn servers(&self) -> usize {
+        self.services.iter().map(|service| service.servers.len()).sum()
+    }
+}
+
+/// A service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TrafficService {
+    /// Its name.
+    pub name: String,
+    /// How it balances, as configured: `round-robin`.
+    pub balance: String,
+    /// Whether a request decides which server it gets: `balance = "hash"`, or an affinity cookie. Then
+    /// servers may get requests of different kinds.
+    pub is_bound: bool,
+    /// Whether it forwards connections (TCP mode): then requests are connections.
+    pub is_tcp: bool,
+    /// Whether every server is tried because none is ready.
+    pub tries_all: bool,
+    /// For how many seconds neither the set of servers that receive new requests nor their weights have
+    /// changed.
+    pub settled_s: u64,
+    /// Requests that wait for a server.
+    pub queue_length: u64,
+    /// How many may wait.
+    pub queue_length_max: u64,
+    /// The largest number of waiting requests in each of the last seconds, oldest first.
+    pub queue_lengths: Vec<u64>,
+    /// The last ten seconds.
+    pub recent: ServiceSpan,
+    /// The last minute.
+    pub minute: ServiceSpan,
+    /// Its servers.
+    pub servers: Vec<TrafficServer>,
+}
+
+/// What a service did in some seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServiceSpan {
+    /// How many seconds these are.
+    pub seconds: u64,
+    /// Exchanges that ended.
+    pub requests: u64,
+    /// Attempts at servers.
+    pub attempts: u64,
+    /// Attempts after the first of an exchange.
+    pub retries: u64,
+    /// Requests that waited for a server.
+    pub queued: u64,
+    /// How exchanges ended, by cause.
+    pub causes: BTreeMap<String, u64>,
+    /// Durations of exchanges that a server responded to.
+    pub total: Durations,
+}
+
+/// A server of a service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrafficServer {
+    /// Its address.
+    pub address: Address,
+    /// Its zone.
+    #[serde(default)]
+    pub zone: Option<String>,
+    /// Whether it receives new requests.
+    #[serde(default)]
+    pub is_eligible: bool,
+    /// Its weight in effect, relative to the other servers'.
+    #[serde(default)]
+    pub weight: f64,
+    /// Its weight without slow start.
+    #[serde(default)]
+    pub weight_configured: f64,
+    /// Requests in flight at its address.
+    #[serde(default)]
+    pub in_flight: u64,
+    /// Its concurrency limit; `None`: no limit.
+    #[serde(default)]
+    pub in_flight_max: Option<u64>,
+    /// Requests that wait for their response.
+    #[serde(default)]
+    pub waiting: u64,
+    /// For how many seconds requests have waited while no response came.
+    #[serde(default)]
+    pub silent_s: u64,
+    /// The last five seconds.
+    #[serde(default)]
+    pub fresh: ServerSpan,
+    /// The last ten seconds.
+    #[serde(default)]
+    pub recent: ServerSpan,
+    /// The last minute.
+    #[serde(default)]
+    pub minute: ServerSpan,
+}
+
+/// What a server did in some seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerSpan {
+    /// How many seconds these are.
+    pub seconds: u64,
+    /// Requests sent to it.
+    pub sent: u64,
+    /// Of these, those that an affinity cookie had bound to it.
+    pub bound: u64,
+    /// Those that failed because of it or the network, by cause; `status_5xx`: its response.
+    pub failures: BTreeMap<String, u64>,
+    /// Times from the choice of the server to its response head.
+    pub first_byte: Durations,
+    /// The average time to connect, in microseconds, if connections were made.
+    pub connect_us: Option<u64>,
+    /// The average TCP round-trip time, in microseconds, if it was sampled.
+    pub round_trip_us: Option<u64>,
+    /// Probes that passed.
+    pub checks_passed: u64,
+    /// Probes that failed.
+    pub checks_failed: u64,
+}
+
+impl ServerSpan {
+    /// Returns the number of requests that failed.
+    pub fn failed(&self) -> u64 {
+        crate::words::sum(self.failures.values().copied())
+    }
+
+    /// Returns what was counted in the seconds of `self` that are not among those of `newer`, its last
+    /// ones. Averages and durations are those of all seconds.
+    #[must_use]
+    pub fn before(&self, newer: &ServerSpan) -> ServerSpan {
+        let mut older = self.clone();
+        let counts = [
+            (&mut older.seconds, newer.seconds),
+            (&mut older.sent, newer.sent),
+            (&mut older.bound, newer.bound),
+            (&mut older.checks_passed, newer.checks_passed),
+            (&mut older.checks_failed, newer.checks_failed),
+        ];
+        for (all, newer) in counts {
+            *all = all.saturating_sub(newer);
+        }
+        for (cause, count) in &mut older.failures {
+            *count = count.saturating_sub(newer.failures.get(cause).copied().unwrap_or(0));
+        }
+        older
+    }
+}
+
+/// A distribution of durations: the buckets that are not empty, ascending, each with its count. As text
+/// `{"20000": 30}`: 30 of 20 ms.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Durations(Vec<(u8, u64)>);
+
+impl Durations {
+    /// Returns their number.
+    pub fn count(&self) -> u64 {
+        crate::words::sum(self.0.iter().map(|(_, count)| *count))
+    }
+
+    /// Returns the duration that is not exceeded by the share `q` of all; `None` if there is none.
+    pub fn quantile(&self, q: f64) -> Option<Duration> {
+        let mut totals = HistogramTotals::default();
+        self.add_to(&mut totals);
+        totals.quantile(q)
+    }
+
+    /// Adds them to a histogram, whose longest duration is unknown then.
+    pub fn add_to(&self, totals: &mut HistogramTotals) {
+        let counts = self.0.iter().map(|&(bucket, count)| (usize::from(bucket), count));
+        totals.add(counts, 0, u64::MAX);
+    }
+}
+
+impl From<&HistogramTotals> for Durations {
+    fn from(totals: &HistogramTotals) -> Durations {
+        let counts = totals.counts().iter().enumerate().filter(|(_, count)| **count > 0);
+        Durations(counts.map(|(bucket, &count)| (bucket as u8, count)).collect())
+    }
+}
+
+impl Serialize for Durations {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // A bucket's upper bound is in the bucket.
+        let counts = self.0.iter().map(|&(bucket, count)| (bounds(bucket.into()).1, count));
+        serializer.collect_map(counts)
+    }
+}
+
+impl<'de> Deserialize<'de> for Durations {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Durations, D::Error> {
+        // More than any test or file has a use for, and sums of them cannot overflow.
+        const COUNT_MAX: u64 = 1_000_000_000_000;
+        let counts = BTreeMap::<u64, u64>::deserialize(deserializer)?;
+        let counts = counts.iter().map(|(&us, &count)| (bucket_of(us), count.min(COUNT_MAX)));
+        let mut totals = HistogramTotals::default();
+        totals.add(counts, 0, u64::MAX);
+        Ok(Durations::from(&totals))
+    }
+}

@@ -1,0 +1,144 @@
+//! The rules on traffic in a real balancer: real faults of real servers, each found while the doctor itself
+//! looks at its host only once an hour.
+
+use std::time::Duration;
+
+use e2e::clients::Load;
+use e2e::{App, Scene, Weir, http, server_tables, wait};
+use rustix::process::Signal;
+use serde_json::Value;
+
+const SOON: Duration = Duration::from_secs(40);
+
+/// Three servers of one service, clients that request from them all the time, and a balancer.
+struct Stage {
+    apps: [App; 3],
+    weir: Weir,
+    load: Load,
+}
+
+impl Stage {
+    fn new(scene: &Scene, work_ms: &str, service: &str, threads: u32) -> Stage {
+        let apps = [11, 12, 13].map(|host| App::start(scene, host, &["--work-ms", work_ms]));
+        let tables = server_tables("app", apps.each_ref().map(App::address));
+        let rest = format!(
+            "[doctor]\ninterval = \"1h\"\n[[route]]\nservice = \"app\"\n[service.app]\n{service}\n{tables}"
+        );
+        let weir = Weir::start(scene, &scene.config("workers = 2", &rest));
+        let load = Load::start(scene, weir.front(), "/", threads);
+        Stage { apps, weir, load }
+    }
+
+    /// Changes what the second server does.
+    fn set(&self, what: &str) {
+        let response = http::get(self.apps[1].address(), &format!("/-/set?{what}")).unwrap();
+        assert_eq!(response.status, 200);
+    }
+
+    /// Returns `10.1.2.3:8080 of app`.
+    fn subject(&self) -> String {
+        format!("{} of app", self.apps[1].address())
+    }
+
+    /// Returns a rule's finding about a subject, if it is present.
+    fn finding(&self, rule: &str, subject: &str) -> Option<Value> {
+        let findings = self.weir.api("/api/v1/findings");
+        let is_it = |one: &&Value| {
+            one["rule"] == rule && one["subject"] == subject && one["is_present"] == true
+        };
+        findings["findings"].as_array()?.iter().find(is_it).cloned()
+    }
+
+    fn wait_for(&self, rule: &str, subject: &str) -> Value {
+        wait::until(&format!("{rule} about {subject}"), SOON, || self.finding(rule, subject))
+    }
+
+    fn wait_for_end(&self, rule: &str, subject: &str) {
+        wait::until(&format!("the end of {rule} about {subject}"), SOON, || {
+            self.finding(rule, subject).is_none().then_some(())
+        });
+    }
+
+    /// Waits until all servers have responded.
+    fn wait_for_traffic(&self) {
+        wait::until("traffic", SOON, || {
+            let traffic = self.weir.api("/api/v1/traffic");
+            let servers = traffic["services"][0]["servers"].as_array()?.clone();
+            let responds =
+                |one: &Value| one["windows"][0]["first_byte"]["p50_ms"].as_f64().is_some();
+            (servers.len() == 3 && servers.iter().all(responds)).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_server_three_times_slower_than_its_peers_is_found_and_drained() {
+    let Some(scene) = Scene::new("rules-slow", &["python3"]) else { return };
+    let stage = Stage::new(&scene, "20", "", 4);
+    stage.wait_for_traffic();
+    let subject = stage.subject();
+    assert_eq!(stage.finding("server_slow", &subject), None);
+    stage.set("work_ms=60");
+    let found = stage.wait_for("server_slow", &subject);
+    assert_eq!(found["service"], "app");
+    assert_eq!(found["servers"][0], stage.apps[1].address().to_string());
+    assert_eq!((&found["severity"], &found["certainty"]), (&"warning".into(), &"certain".into()));
+    stage.weir.wait_for_log(&["server_slow", "is slow: the median response takes"], SOON);
+    // The remedy is a command that works.
+    let remedy = found["remedy"][0]["commands"][0].as_str().unwrap();
+    let admin = scene.admin().to_string();
+    let words: Vec<&str> = remedy.split(' ').skip(1).chain(["--admin", &admin]).collect();
+    assert_eq!(e2e::run(&scene, &words).code, Some(0), "{remedy}");
+    stage.wait_for_end("server_slow", &subject);
+    let report = stage.load.finish();
+    assert_eq!(report.status(200), report.requests());
+}
+
+#[test]
+fn a_server_that_stops_responding_is_found_though_its_port_accepts() {
+    let Some(scene) = Scene::new("rules-silent", &["python3"]) else { return };
+    let mut stage = Stage::new(&scene, "20", "passive = false", 8);
+    stage.wait_for_traffic();
+    let subject = stage.subject();
+    stage.apps[1].process().signal(Signal::STOP);
+    let found = stage.wait_for("server_slow", &subject);
+    assert!(found["what"].as_str().unwrap().contains("has not responded for"), "{found:#}");
+    assert_eq!(found["severity"], "critical");
+    stage.apps[1].process().signal(Signal::CONT);
+    stage.wait_for_end("server_slow", &subject);
+    drop(stage.load.finish());
+}
+
+#[test]
+fn a_server_whose_check_passes_while_its_requests_fail() {
+    let Some(scene) = Scene::new("rules-blind", &["python3"]) else { return };
+    let check = "check = { path = \"/status\", interval = \"1s\" }\npassive = false";
+    let stage = Stage::new(&scene, "20", check, 4);
+    stage.wait_for_traffic();
+    let subject = stage.subject();
+    stage.set("status=500");
+    let found = stage.wait_for("checks_blind", &subject);
+    assert_eq!(found["severity"], "critical", "{found:#}");
+    // It explains what another rule sees.
+    assert_eq!(stage.finding("server_failing", &subject), None);
+    stage.set("status=200");
+    stage.wait_for_end("checks_blind", &subject);
+    drop(stage.load.finish());
+}
+
+#[test]
+fn a_saturated_service_says_what_it_would_take() {
+    let Some(scene) = Scene::new("rules-saturated", &["python3"]) else { return };
+    let limits = "in_flight_max = 2\nqueue = { length_max = 4, wait_max = \"1s\" }";
+    let stage = Stage::new(&scene, "100", limits, 16);
+    let found = stage.wait_for("service_saturated", "app");
+    assert_eq!(found["severity"], "critical", "{found:#}");
+    let evidence: Vec<&str> = found["evidence"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    assert!(evidence.contains(&"requests in flight that this rate needs"), "{evidence:?}");
+    drop(stage.load.finish());
+}

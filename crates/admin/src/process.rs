@@ -1,22 +1,32 @@
 //! This process's resource usage, from /proc.
 
 use std::fs;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use observe::exposition::ProcessGauges;
 
 /// Returns the current figures; `None` if /proc does not have them.
 pub(crate) fn gauges() -> Option<ProcessGauges> {
-    let uptime = Duration::from_micros(os::clock::now().as_micros());
     let (fds_max, _) = os::limits::nofile();
     let (cpu, resident_bytes) = cpu_and_resident_bytes()?;
     Some(ProcessGauges {
-        start_time: os::clock::wall().saturating_sub(uptime),
+        start_time: start_time(),
         cpu,
         resident_bytes,
         // Reading the directory opens one descriptor, which is closed afterwards.
         open_fds: (fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1),
         fds_max,
+    })
+}
+
+/// Returns when this process started. It is computed once: the distance between the two clocks differs
+/// a little with every reading, and Prometheus would count each difference as a restart.
+fn start_time() -> Duration {
+    static START: OnceLock<Duration> = OnceLock::new();
+    *START.get_or_init(|| {
+        let uptime = Duration::from_micros(os::clock::now().as_micros());
+        os::clock::wall().saturating_sub(uptime)
     })
 }
 
@@ -53,6 +63,12 @@ mod tests {
         assert!(gauges.resident_bytes > 100_000, "{gauges:?}");
         assert!((3..10_000).contains(&gauges.open_fds), "{gauges:?}");
         assert!(gauges.fds_max >= gauges.open_fds);
+    }
+
+    #[test]
+    fn the_start_time_never_changes() {
+        let first = start_time();
+        assert!((0..1_000).all(|_| start_time() == first));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The rules on traffic in a real balancer: real faults of real servers, each found while the doctor itself
 //! looks at its host only once an hour.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use e2e::clients::Load;
 use e2e::{App, Scene, Weir, http, server_tables, wait};
@@ -140,5 +141,33 @@ fn a_saturated_service_says_what_it_would_take() {
         .filter_map(|one| one["name"].as_str())
         .collect();
     assert!(evidence.contains(&"requests in flight that this rate needs"), "{evidence:?}");
+    drop(stage.load.finish());
+}
+
+#[test]
+fn a_client_that_floods_is_named() {
+    const FLOOD: &str = "127.0.0.77";
+    let Some(scene) = Scene::new("rules-flood", &["python3"]) else { return };
+    let stage = Stage::new(&scene, "20", "", 2);
+    // What is usual must be known for half a minute.
+    let last = Instant::now() + Duration::from_secs(110);
+    let begins = Instant::now() + Duration::from_secs(42);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let flood = || {
+            std::thread::sleep(begins.saturating_duration_since(Instant::now()));
+            let mut connection =
+                http::Connection::open_from(FLOOD.parse().unwrap(), stage.weir.front()).unwrap();
+            while !is_over.load(Relaxed) && Instant::now() < last {
+                assert_eq!(connection.get("/", &[]).unwrap().status, 200);
+            }
+        };
+        (0..12).for_each(|_| drop(scope.spawn(flood)));
+        let bound = begins.saturating_duration_since(Instant::now()) + SOON;
+        let subject = format!("{FLOOD} at app");
+        let found = wait::until("the flood", bound, || stage.finding("client_spike", &subject));
+        is_over.store(true, Relaxed);
+        assert!(found["what"].as_str().unwrap().starts_with(FLOOD), "{found:#}");
+    });
     drop(stage.load.finish());
 }

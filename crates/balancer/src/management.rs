@@ -82,7 +82,8 @@ impl Management {
             counters: Arc::clone(counters),
             control: Arc::clone(&control),
         };
-        let mut rules = TrafficRules::new(Arc::clone(registry), findings.clone());
+        let mut rules =
+            TrafficRules::new(Arc::clone(registry), Arc::clone(counters), findings.clone());
         let looks = move |history: &traffic_history::Shared| rules.look(history);
         let history_reader = traffic_history::start(counted, Arc::clone(&history), looks)
             .map_err(|error| vec![format!("history: {error}")])?;

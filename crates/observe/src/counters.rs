@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::{AddressFound, Cause, Mirrored, Timings};
 
-use crate::Histogram;
+use crate::{FrequentClients, Histogram};
 
 /// For measuring the cost of counting (`scripts/bench-log-cost`); never set otherwise.
 pub(crate) const UNCOUNTED: bool = cfg!(weir_uncounted);
@@ -35,6 +35,11 @@ impl Counter {
     #[inline]
     pub fn increment(&self) {
         self.add(1);
+    }
+
+    /// Begins again from zero. By the thread that adds.
+    pub(crate) fn reset(&self) {
+        self.0.store(0, Relaxed);
     }
 
     /// Returns the sum so far.
@@ -114,6 +119,8 @@ pub struct ServiceCounters {
     pub connect: Histogram,
     /// TCP round-trip times to clients, of sampled exchanges.
     pub client_round_trip: Histogram,
+    /// The clients with the most exchanges.
+    pub clients: FrequentClients,
 }
 
 impl ServiceCounters {

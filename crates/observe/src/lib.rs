@@ -4,6 +4,7 @@
 //! up its [`ServiceCounters`] once and then only adds. Reading merges what the workers wrote. Pure:
 //! times are arguments, text is appended to the caller's buffer; the I/O crates write it.
 
+pub mod clients;
 pub mod counters;
 pub mod exposition;
 pub mod histogram;
@@ -16,6 +17,7 @@ pub mod truncate;
 
 mod digits;
 
+pub use clients::{Client, Frequent, FrequentClients};
 pub use counters::{Counter, ListenerCounters, ServiceCounters, Shard};
 pub use exposition::{Format, Gauges};
 pub use histogram::Histogram;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::histogram::HistogramTotals;
 use model::{AddressFound, Cause, Ending, Mirrored};
 
+use crate::clients::Frequent;
 use crate::counters::{
     CAUSES, Configured, ExchangeCounters, ListenerCounters, Names, STATUS_CLASSES, ServiceCounters,
     Shard,
@@ -74,6 +75,19 @@ impl Registry {
             totals.access_lines_dropped += shard.access_lines_dropped.get();
         }
         totals
+    }
+
+    /// Returns the most frequent clients of each service in a span ([`crate::clients::span_of`]).
+    pub fn frequent_clients(&self, span: u64) -> BTreeMap<Arc<str>, Frequent> {
+        let State { shards, .. } = self.state().clone();
+        let mut found: BTreeMap<Arc<str>, Frequent> = BTreeMap::new();
+        for shard in &shards {
+            shard.each_service(|name, counters| {
+                counters.clients.add_to(span, found.entry(Arc::clone(name)).or_default());
+            });
+        }
+        found.retain(|_, frequent| frequent.requests > 0);
+        found
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

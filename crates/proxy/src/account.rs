@@ -367,9 +367,12 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
     let status = (record.status > 0).then_some(record.status);
     plane.listeners[line.listener.0 as usize].exchanges.count(record.cause, status);
     count_service(worker, plane, record, status);
-    if let (Some(id), Some(tcp)) = (record.service, line.tcp_client) {
+    if let Some(id) = record.service {
         let counters = plane.service_counters(id, &worker.shard);
-        counters.client_round_trip.record(tcp.round_trip);
+        counters.clients.count(line.client.ip(), record.ended);
+        if let Some(tcp) = line.tcp_client {
+            counters.client_round_trip.record(tcp.round_trip);
+        }
     }
     if plane.logs {
         line::write(worker, plane, line, record, status);

@@ -114,6 +114,18 @@ fn counted(times: u64) -> u64 {
     count.trim().parse().expect("a count")
 }
 
+/// Counts a request as a worker does.
+fn count(counters: &observe::ServiceCounters, status: u16, turn: u64, now: Moment) -> Timings {
+    let timings = Timings {
+        first_byte: Duration::from_micros(900 + turn % 64),
+        total: Duration::from_micros(1000 + turn % 64),
+        ..Timings::default()
+    };
+    counters.exchange_ended(Cause::Completed, Some(status), 1, &timings);
+    counters.clients.count([127, 0, 0, 1].into(), now);
+    timings
+}
+
 #[test]
 #[ignore = "the run that is counted; the test above starts it"]
 fn decide_requests() {
@@ -143,12 +155,7 @@ fn decide_requests() {
         let parsed = http1::parse_response(RESPONSE, &HeadLimits::default(), &mut response);
         assert_eq!(parsed, Ok(Parsed::Complete { consumed: RESPONSE.len() }));
         assert!(response.known(Known::KeepAlive).is_none());
-        let timings = Timings {
-            first_byte: Duration::from_micros(900 + turn % 64),
-            total: Duration::from_micros(1000 + turn % 64),
-            ..Timings::default()
-        };
-        service_counters.exchange_ended(Cause::Completed, Some(response.status()), 1, &timings);
+        let timings = count(&service_counters, response.status(), turn, now);
         line.clear();
         let row = &slot.endpoint().row;
         AccessRecord {

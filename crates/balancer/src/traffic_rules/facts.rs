@@ -7,6 +7,7 @@ use diagnose::facts::{Durations, ServerSpan, ServiceSpan, Traffic, TrafficServer
 use history::{History, Key, Kind, TIERS, Window};
 use model::{Balance, Protocol, Service, ServiceId};
 
+use super::clients::Clients;
 use super::watched::Watched;
 
 /// The spans of the rules, in seconds. They may be longer by up to five.
@@ -21,7 +22,12 @@ const QUEUE_S: usize = 15;
 const STATUS_5XX: &str = "status_5xx";
 
 /// Returns the facts about the services with traffic in the last minute.
-pub(super) fn traffic(history: &History, published: &Published, watched: &Watched) -> Traffic {
+pub(super) fn traffic(
+    history: &History,
+    published: &Published,
+    watched: &Watched,
+    clients: &Clients,
+) -> Traffic {
     let is_tcp = |id: ServiceId| {
         let listeners = published.snapshot.listeners.iter();
         listeners.map(|listener| &listener.protocol).any(|protocol| match protocol {
@@ -34,7 +40,9 @@ pub(super) fn traffic(history: &History, published: &Published, watched: &Watche
     };
     let services = published.services.iter().enumerate().filter_map(|(index, live)| {
         let facts = service(history, live, watched)?;
-        Some(TrafficService { is_tcp: is_tcp(ServiceId(index as u32)), ..facts })
+        let is_tcp = is_tcp(ServiceId(index as u32));
+        let (clients, clients_before) = clients.spans(live.name());
+        Some(TrafficService { is_tcp, clients, clients_before, ..facts })
     });
     Traffic { services: services.collect() }
 }
@@ -78,7 +86,6 @@ fn service(history: &History, live: &LiveService, watched: &Watched) -> Option<T
         name: live.name().to_string(),
         balance: spec.balance.as_str().to_owned(),
         is_bound: matches!(spec.balance, Balance::Hash(_)) || spec.affinity.is_some(),
-        is_tcp: false,
         tries_all: endpoints.tier == Tier::TryAll,
         settled_s: watched.settled_s(live.name()),
         queue_length: live.queue_length().into(),
@@ -87,6 +94,7 @@ fn service(history: &History, live: &LiveService, watched: &Watched) -> Option<T
         recent: service_span(&recent),
         minute: service_span(&minute),
         servers: servers.collect(),
+        ..TrafficService::default()
     })
 }
 

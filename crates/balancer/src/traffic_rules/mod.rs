@@ -1,5 +1,6 @@
 //! The rules on traffic: every second, on what the history has of the last seconds.
 
+mod clients;
 mod facts;
 mod watched;
 
@@ -11,18 +12,26 @@ use diagnose::rules::diagnose_traffic;
 use history::History;
 
 use crate::findings::{Area, Findings};
+use clients::Clients;
 use watched::Watched;
 
 /// What the rules need beside the history, from one second to the next.
 pub(crate) struct TrafficRules {
     registry: Arc<decide::Registry>,
     findings: Findings,
+    counters: Arc<observe::Registry>,
     watched: Watched,
+    clients: Clients,
 }
 
 impl TrafficRules {
-    pub(crate) fn new(registry: Arc<decide::Registry>, findings: Findings) -> TrafficRules {
-        TrafficRules { registry, findings, watched: Watched::default() }
+    pub(crate) fn new(
+        registry: Arc<decide::Registry>,
+        counters: Arc<observe::Registry>,
+        findings: Findings,
+    ) -> TrafficRules {
+        let (watched, clients) = (Watched::default(), Clients::default());
+        TrafficRules { registry, findings, counters, watched, clients }
     }
 
     /// Examines the traffic, if the doctor runs. `history` is locked only while the facts are taken.
@@ -31,6 +40,7 @@ impl TrafficRules {
         if published.snapshot.doctor.interval.is_none() {
             return;
         }
+        self.clients.update(os::clock::now(), &self.counters);
         let traffic = {
             let history = crate::traffic_history::lock(history);
             self.traffic(&history, &published)
@@ -48,6 +58,6 @@ impl TrafficRules {
             return Known::unknown("history_memory_max is 0, so there is no history of traffic");
         }
         self.watched.update(history.second(), published);
-        Known::Is(facts::traffic(history, published, &self.watched))
+        Known::Is(facts::traffic(history, published, &self.watched, &self.clients))
     }
 }

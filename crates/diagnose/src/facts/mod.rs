@@ -28,7 +28,9 @@ pub use namespace::{
 };
 pub use settings::{Setting, Settings};
 pub use socket::{Direction, Listener, PeerSockets, PortUse, SocketState, Sockets, TcpSummary};
-pub use traffic::{Durations, ServerSpan, ServiceSpan, Traffic, TrafficServer, TrafficService};
+pub use traffic::{
+    ClientsSpan, Durations, ServerSpan, ServiceSpan, Traffic, TrafficServer, TrafficService,
+};
 
 /// The form of saved facts that this program writes, and the newest it reads.
 pub const FORMAT: u32 = 1;

@@ -46,6 +46,10 @@ pub struct TrafficService {
     pub queue_length_max: u64,
     /// The largest number of waiting requests in each of the last seconds, oldest first.
     pub queue_lengths: Vec<u64>,
+    /// The clients with the most requests in the last ten seconds.
+    pub clients: ClientsSpan,
+    /// The same in the minute before these.
+    pub clients_before: ClientsSpan,
     /// The last ten seconds.
     pub recent: ServiceSpan,
     /// The last minute.
@@ -72,6 +76,19 @@ pub struct ServiceSpan {
     pub causes: BTreeMap<String, u64>,
     /// Durations of exchanges that a server responded to.
     pub total: Durations,
+}
+
+/// The clients with the most requests in some seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClientsSpan {
+    /// How many seconds these are.
+    pub seconds: u64,
+    /// Requests of all clients.
+    pub requests: u64,
+    /// Requests by client: its address, or its network (IPv6). Each is too large by at most a sixteenth of
+    /// all; a client that is missing had less than that.
+    pub of: BTreeMap<String, u64>,
 }
 
 /// A server of a service.

@@ -26,6 +26,7 @@ mod capture_twice;
 mod capture_undecoded;
 mod cgroup_throttled;
 mod checks_blind;
+mod client_spike;
 mod connections_stalled;
 mod connects_refused;
 mod conntrack_drops;
@@ -119,6 +120,7 @@ rules! {
     Host softnet_drops absorbs [softnet_squeeze];
     Namespace tcp_memory;
     Namespace orphans;
+    Traffic client_spike leads_to [service_saturated, queue_growing, retry_storm];
     Traffic server_slow leads_to [service_saturated, queue_growing, retry_storm];
     Traffic checks_blind
         absorbs [server_failing]

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use diagnose::facts::{
-    Durations, Facts, Known, ServerSpan, ServiceSpan, Traffic, TrafficServer, TrafficService,
+    ClientsSpan, Durations, Facts, Known, ServerSpan, ServiceSpan, Traffic, TrafficServer,
+    TrafficService,
 };
 use diagnose::finding::{Finding, Severity};
 use diagnose::rules::diagnose_traffic;
@@ -62,6 +63,8 @@ pub(crate) struct Service {
     queue: f64,
     queue_lengths: VecDeque<u64>,
     requests: VecDeque<(u64, u64, u64)>,
+    /// Requests by client in the last spans of five seconds, newest last.
+    clients: VecDeque<BTreeMap<String, u64>>,
 }
 
 impl Service {
@@ -82,6 +85,7 @@ impl Service {
             queue: 0.0,
             queue_lengths: VecDeque::new(),
             requests: VecDeque::new(),
+            clients: VecDeque::from([BTreeMap::new()]),
         }
     }
 
@@ -93,7 +97,15 @@ impl Service {
     /// One second in which `arrivals` requests come.
     pub(crate) fn second(&mut self, second: u64, arrivals: u64, rng: &mut fastrand::Rng) {
         let (mut retries, count) = (0, self.servers.len());
+        if second.is_multiple_of(SNAPSHOT_S) {
+            push_bounded(&mut self.clients, BTreeMap::new(), 15);
+        }
         for at in 0..arrivals {
+            // A few clients send most of the requests.
+            let client = format!("10.9.0.{}", (rng.f64().powi(2) * 60.0) as u32);
+            if let Some(newest) = self.clients.back_mut() {
+                *newest.entry(client).or_insert(0) += 1;
+            }
             let at_ms = second as f64 * 1_000.0 + at as f64 * 1_000.0 / arrivals as f64;
             let server = self.turn % count;
             self.turn += 1;
@@ -111,6 +123,22 @@ impl Service {
         for server in &mut self.servers {
             server.end_second(second, rng);
         }
+    }
+
+    /// Returns the clients of the last ten seconds, and of the minute before.
+    fn client_spans(&self) -> (ClientsSpan, ClientsSpan) {
+        // The newest span has not ended.
+        let ended: Vec<_> = self.clients.iter().rev().skip(1).collect();
+        let (recent, before) = ended.split_at(ended.len().min(2));
+        let sum = |spans: &[&BTreeMap<String, u64>]| {
+            let mut of = BTreeMap::new();
+            for (client, count) in spans.iter().flat_map(|span| span.iter()) {
+                *of.entry(client.clone()).or_insert(0) += count;
+            }
+            let seconds = spans.len() as u64 * SNAPSHOT_S;
+            ClientsSpan { seconds, requests: of.values().sum(), of }
+        };
+        (sum(recent), sum(before))
     }
 
     fn span(&self, seconds: usize) -> ServiceSpan {
@@ -145,6 +173,7 @@ impl Service {
                 minute: server.span(second, 60),
             }
         });
+        let (clients, clients_before) = self.client_spans();
         TrafficService {
             name: self.name.to_owned(),
             balance: "round-robin".to_owned(),
@@ -152,6 +181,8 @@ impl Service {
             queue_length: self.queue as u64,
             queue_length_max: 500,
             queue_lengths: self.queue_lengths.iter().copied().collect(),
+            clients,
+            clients_before,
             recent: self.span(10),
             minute: self.span(60),
             servers: servers.collect(),

@@ -15,6 +15,8 @@ use model::histogram::{HistogramTotals, bucket_of};
 /// Seconds between two snapshots of the history.
 const SNAPSHOT_S: u64 = 5;
 
+const CLIENTS: usize = 60;
+
 /// What a server does with a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behaviour {
@@ -64,7 +66,9 @@ pub(crate) struct Service {
     queue_lengths: VecDeque<u64>,
     requests: VecDeque<(u64, u64, u64)>,
     /// Requests by client in the last spans of five seconds, newest last.
-    clients: VecDeque<BTreeMap<String, u64>>,
+    clients: VecDeque<[u64; CLIENTS]>,
+    /// The same of the last ten seconds and of the minute before, without the newest span.
+    client_spans: [ClientsSpan; 2],
 }
 
 impl Service {
@@ -85,7 +89,8 @@ impl Service {
             queue: 0.0,
             queue_lengths: VecDeque::new(),
             requests: VecDeque::new(),
-            clients: VecDeque::from([BTreeMap::new()]),
+            clients: VecDeque::from([[0; CLIENTS]]),
+            client_spans: Default::default(),
         }
     }
 
@@ -98,13 +103,14 @@ impl Service {
     pub(crate) fn second(&mut self, second: u64, arrivals: u64, rng: &mut fastrand::Rng) {
         let (mut retries, count) = (0, self.servers.len());
         if second.is_multiple_of(SNAPSHOT_S) {
-            push_bounded(&mut self.clients, BTreeMap::new(), 15);
+            self.client_spans = self.client_spans();
+            push_bounded(&mut self.clients, [0; CLIENTS], 14);
         }
         for at in 0..arrivals {
             // A few clients send most of the requests.
-            let client = format!("10.9.0.{}", (rng.f64().powi(2) * 60.0) as u32);
+            let client = (rng.f64().powi(2) * CLIENTS as f64) as usize;
             if let Some(newest) = self.clients.back_mut() {
-                *newest.entry(client).or_insert(0) += 1;
+                newest[client] += 1;
             }
             let at_ms = second as f64 * 1_000.0 + at as f64 * 1_000.0 / arrivals as f64;
             let server = self.turn % count;
@@ -125,20 +131,18 @@ impl Service {
         }
     }
 
-    /// Returns the clients of the last ten seconds, and of the minute before.
-    fn client_spans(&self) -> (ClientsSpan, ClientsSpan) {
-        // The newest span has not ended.
-        let ended: Vec<_> = self.clients.iter().rev().skip(1).collect();
+    fn client_spans(&self) -> [ClientsSpan; 2] {
+        let ended: Vec<_> = self.clients.iter().rev().collect();
         let (recent, before) = ended.split_at(ended.len().min(2));
-        let sum = |spans: &[&BTreeMap<String, u64>]| {
-            let mut of = BTreeMap::new();
-            for (client, count) in spans.iter().flat_map(|span| span.iter()) {
-                *of.entry(client.clone()).or_insert(0) += count;
-            }
+        [recent, before].map(|spans| {
+            let of = (0..CLIENTS).map(|client| {
+                let requests = spans.iter().map(|span| span[client]).sum();
+                (format!("10.9.0.{client}"), requests)
+            });
+            let of: BTreeMap<String, u64> = of.collect();
             let seconds = spans.len() as u64 * SNAPSHOT_S;
             ClientsSpan { seconds, requests: of.values().sum(), of }
-        };
-        (sum(recent), sum(before))
+        })
     }
 
     fn span(&self, seconds: usize) -> ServiceSpan {
@@ -173,7 +177,7 @@ impl Service {
                 minute: server.span(second, 60),
             }
         });
-        let (clients, clients_before) = self.client_spans();
+        let [clients, clients_before] = self.client_spans.clone();
         TrafficService {
             name: self.name.to_owned(),
             balance: "round-robin".to_owned(),

@@ -1,12 +1,13 @@
 //! Collects counters and gauges from where they are kept, for `/metrics` and for pushed metrics. `observe`
 //! defines their names and formats.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use decide::{EndpointView, Published, ServiceView};
 use model::{Address, Administrative, Health, Maintained, Moment};
 use observe::exposition::{
-    CertificateGauges, Format, Gauges, ListenerGauges, ServerGauges, ServiceGauges, write,
+    CertificateGauges, FindingGauges, Format, Gauges, ListenerGauges, ServerGauges, ServiceGauges,
+    write,
 };
 
 use crate::context::Context;
@@ -32,6 +33,7 @@ pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> Vec<
         listeners: published.snapshot.listeners.iter().map(listener).collect(),
         certificates: published.snapshot.listeners.iter().flat_map(certificates).collect(),
         key_sets: context.sources.key_sets.as_ref().map(|sets| sets()).unwrap_or_default(),
+        findings: findings(context),
         services: services.map(|(view, spec)| service(context, view, spec)).collect(),
         routes_in_maintenance: routes_in_maintenance(context, &published),
         servers: views.iter().flat_map(|view| servers(view, idle.as_ref())).collect(),
@@ -39,6 +41,21 @@ pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> Vec<
         probes: (context.sources.probes)(),
     };
     write(&context.counters.totals(), &gauges, format)
+}
+
+/// Returns how many findings are present, by rule and severity.
+fn findings(context: &Context) -> Vec<FindingGauges> {
+    let report = context.sources.findings.as_ref().map(|findings| findings()).unwrap_or_default();
+    let mut present = BTreeMap::new();
+    for seen in report.findings.into_iter().filter(|seen| seen.is_present) {
+        *present.entry((seen.finding.severity, seen.finding.rule.into_owned())).or_insert(0) += 1;
+    }
+    let gauges = present.into_iter().map(|((severity, rule), present)| FindingGauges {
+        rule,
+        severity: severity.as_str(),
+        present,
+    });
+    gauges.collect()
 }
 
 /// Returns the current state of every service.

@@ -31,6 +31,8 @@ pub struct Gauges<'a> {
     pub certificates: Vec<CertificateGauges<'a>>,
     /// One per authentication whose keys are fetched.
     pub key_sets: Vec<KeySetGauges>,
+    /// Findings of the doctor that are present: one per rule and severity.
+    pub findings: Vec<FindingGauges>,
     /// One per service.
     pub services: Vec<ServiceGauges<'a>>,
     /// Names of the routes in maintenance, each once.
@@ -115,6 +117,17 @@ pub struct KeySetGauges {
     pub failed: u64,
     /// The last fetch that did, since 1970-01-01 UTC.
     pub fetched_at: Option<Duration>,
+}
+
+/// The doctor's findings of one rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FindingGauges {
+    /// The rule's name.
+    pub rule: String,
+    /// How much they matter.
+    pub severity: &'static str,
+    /// How many are present.
+    pub present: u64,
 }
 
 /// A service.

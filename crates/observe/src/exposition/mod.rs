@@ -21,8 +21,8 @@ use crate::registry::{ExchangeTotals, ListenerTotals, ServiceTotals, Totals};
 pub use families::Format;
 use families::{Distribution, Families, Kind, Label};
 pub use gauges::{
-    BudgetGauges, CertificateGauges, Gauges, KeySetGauges, ListenerGauges, ProbeGauges,
-    ProcessGauges, ReloadGauges, ServerGauges, ServiceGauges,
+    BudgetGauges, CertificateGauges, FindingGauges, Gauges, KeySetGauges, ListenerGauges,
+    ProbeGauges, ProcessGauges, ReloadGauges, ServerGauges, ServiceGauges,
 };
 
 /// Returns everything in `format`.
@@ -32,6 +32,7 @@ pub fn write(totals: &Totals, gauges: &Gauges<'_>, format: Format) -> Vec<u8> {
     write_listeners(totals, gauges, &mut families);
     program::write_certificates(gauges, &mut families);
     program::write_key_sets(&gauges.key_sets, &mut families);
+    program::write_findings(&gauges.findings, &mut families);
     write_services(totals, gauges, &mut families);
     write_durations(totals, &mut families);
     servers::write_servers(gauges, &mut families);

@@ -2,7 +2,7 @@
 //! key sets.
 
 use super::families::{Families, Kind};
-use super::{CertificateGauges, Gauges, KeySetGauges, ProcessGauges, ReloadGauges};
+use super::{CertificateGauges, FindingGauges, Gauges, KeySetGauges, ProcessGauges, ReloadGauges};
 
 pub(super) fn write_process(gauges: &Gauges<'_>, families: &mut Families) {
     let mut build = families.family(
@@ -151,6 +151,20 @@ fn write_reloads(reloads: ReloadGauges, families: &mut Families) {
             "Time of the last reload, successful or not, since 1970-01-01 UTC.",
             at.as_secs_f64(),
         );
+    }
+}
+
+/// Writes what the doctor finds.
+pub(super) fn write_findings(findings: &[FindingGauges], families: &mut Families) {
+    let mut family = families.family(
+        "weir_findings",
+        Kind::Gauge,
+        None,
+        "Findings of the doctor that are present, by severity (critical, warning, advice, note) and rule; \
+         docs/rules.md describes the rules.",
+    );
+    for FindingGauges { rule, severity, present } in findings {
+        family.sample(&[("severity", severity), ("rule", rule)], *present);
     }
 }
 

@@ -240,6 +240,11 @@ fn gauges() -> Gauges<'static> {
             failed: 1,
             fetched_at: Some(Duration::from_secs(1_763_619_500)),
         }],
+        findings: vec![FindingGauges {
+            rule: "server_slow".to_owned(),
+            severity: "warning",
+            present: 2,
+        }],
         services: vec![ServiceGauges {
             name: "listings",
             queue_length: 7,

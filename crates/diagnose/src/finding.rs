@@ -259,6 +259,10 @@ impl Evidence {
 
     /// A rate, a share or a time in `unit`.
     pub fn number(name: impl Into<String>, figure: f64, unit: impl Into<String>) -> Evidence {
+        // JSON has no other numbers.
+        if !figure.is_finite() {
+            return Evidence::text(name, "unknown");
+        }
         Evidence {
             name: name.into(),
             figure: Figure::Number(figure),

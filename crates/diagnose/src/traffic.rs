@@ -76,20 +76,17 @@ pub(crate) struct Separation {
     pub(crate) others: Units,
 }
 
-/// Shares by which two groups of responses are told apart: half of them, and the tails, for which fewer
-/// responses are enough if all of them are slow.
-const LIMITS: [f64; 3] = [0.4, 0.15, 0.05];
-
 /// Returns a duration that is proved to be exceeded by more than a share of the responses in `slower`, and by
-/// less than that share of those in `others`, for one of [`LIMITS`]. `judged`: how many groups are
+/// less than that share of those in `others`, for one of `limits`. `judged`: how many groups are
 /// judged at this look.
 pub(crate) fn separation(
     slower: &HistogramTotals,
     others: &HistogramTotals,
+    limits: &[f64],
     judged: usize,
 ) -> Option<Separation> {
     let (count, others_count) = (slower.count(), others.count());
-    LIMITS.into_iter().find_map(|limit| {
+    limits.iter().find_map(|&limit| {
         let (mut below, mut others_below) = (0, 0);
         let buckets = slower.counts().iter().zip(others.counts()).enumerate();
         for (bucket, (in_slower, in_others)) in buckets {
@@ -114,6 +111,8 @@ mod tests {
 
     use super::*;
 
+    const LIMITS: &[f64] = &[0.4, 0.15, 0.05];
+
     fn totals(counts: &[(u64, u64)]) -> HistogramTotals {
         let mut totals = HistogramTotals::default();
         totals.add(counts.iter().map(|&(us, count)| (bucket_of(us), count)), 0, u64::MAX);
@@ -123,8 +122,8 @@ mod tests {
     #[test]
     fn few_responses_are_enough_if_all_are_slow() {
         let peers = totals(&[(20_000, 1_000), (40_000, 10)]);
-        assert!(separation(&totals(&[(1_500_000, 6)]), &peers, 1).is_none());
-        let found = separation(&totals(&[(1_500_000, 9)]), &peers, 1).unwrap();
+        assert!(separation(&totals(&[(1_500_000, 6)]), &peers, LIMITS, 1).is_none());
+        let found = separation(&totals(&[(1_500_000, 9)]), &peers, LIMITS, 1).unwrap();
         assert_eq!(found.slower, Units::new(9, 9));
         assert!((20_000..40_000).contains(&found.bound_us), "{found:?}");
     }
@@ -133,9 +132,9 @@ mod tests {
     fn a_tail_like_that_of_the_others_proves_nothing() {
         let one = totals(&[(20_000, 330), (900_000, 20)]);
         let peers = totals(&[(20_000, 660), (900_000, 33)]);
-        assert_eq!(separation(&one, &peers, 3), None);
+        assert_eq!(separation(&one, &peers, LIMITS, 3), None);
         // Nor do others that are not known well enough.
-        assert_eq!(separation(&totals(&[(900_000, 50)]), &totals(&[(20_000, 9)]), 3), None);
+        assert_eq!(separation(&totals(&[(900_000, 50)]), &totals(&[(20_000, 9)]), LIMITS, 3), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use diagnose::facts::Facts;
+use diagnose::finding::Report;
 use diagnose::rules::diagnose;
 use serde_json::Value;
 
@@ -70,7 +71,9 @@ fn survives(facts: Value) {
     let Ok(report) = report else { panic!("panics on {text}") };
     // What is said can be written, too.
     let _ = diagnose::render::report(&report, 100);
-    serde_json::to_string(&report).unwrap();
+    // And read again.
+    let text = serde_json::to_string(&report).unwrap();
+    assert!(serde_json::from_str::<Report>(&text).is_ok(), "{text}");
 }
 
 #[test]

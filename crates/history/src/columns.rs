@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::reading::FURTHER_COUNTS;
+
 /// What a series is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -122,7 +124,8 @@ const SERVER: [Column; 7] = [
 
 /// What rules on traffic need to know about a server's last seconds. Rows do not have it, since there are
 /// many of them.
-const SERVER_WINDOW: [&str; 4] = ["status_5xx", "bound", "checks_passed", "checks_failed"];
+const SERVER_WINDOW: [&str; FURTHER_COUNTS] =
+    ["status_5xx", "bound", "checks_passed", "checks_failed"];
 
 impl Kind {
     /// Every kind, in order.

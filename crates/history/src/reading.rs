@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use model::histogram::HistogramTotals;
 
+/// The largest number of counts that windows have and rows do not.
+pub(crate) const FURTHER_COUNTS: usize = 4;
+
 /// The figures of one series at one moment, in the order that its [`crate::Kind`] names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading<'a> {
     /// Counts that only grow.
     pub counts: &'a [u64],
-    /// Counts that only windows have (`Kind::further_counts`). They may begin again from zero.
-    pub further_counts: &'a [u64],
+    /// Counts that only windows have ([`crate::Kind::further_counts`]). They may begin again from zero.
+    pub further_counts: [u64; FURTHER_COUNTS],
     /// Values of this moment.
     pub levels: &'a [u64],
     /// Durations of which averages are kept.

@@ -8,7 +8,7 @@ use model::histogram::HistogramTotals;
 use crate::block::Block;
 use crate::columns::{Kind, Source};
 use crate::quantised::Quantised;
-use crate::reading::Reading;
+use crate::reading::{FURTHER_COUNTS, Reading};
 use crate::ring::Ring;
 use crate::snapshot::Snapshot;
 use crate::tier::TIERS;
@@ -37,16 +37,27 @@ pub(crate) struct Series {
     /// The second of its last reading.
     pub(crate) until: u64,
     latest: Snapshot,
+    /// Apart from it, since they change in idle series too, whose snapshots are shared.
+    latest_further: FurtherCounts,
     /// At the end of the last row of each tier.
     row_ends: [Snapshot; TIERS.len()],
     /// The largest levels since then.
     peaks: [Vec<u64>; TIERS.len()],
-    /// Snapshots of the seconds given, the oldest first; never empty. Those that are the same share
-    /// their memory.
-    earlier: VecDeque<(u64, Arc<Snapshot>)>,
+    /// The oldest first; never empty.
+    earlier: VecDeque<Earlier>,
     /// See [`Series::keep_only_rows`].
     has_only_rows: bool,
     pub(crate) rings: [Ring; TIERS.len()],
+}
+
+type FurtherCounts = [u64; FURTHER_COUNTS];
+
+/// What had been counted at the end of a second. Snapshots that are the same share their memory.
+#[derive(Clone, Debug)]
+struct Earlier {
+    second: u64,
+    snapshot: Arc<Snapshot>,
+    further: FurtherCounts,
 }
 
 /// Which rows end with a reading.
@@ -74,6 +85,7 @@ impl Series {
             begun: second,
             until: second,
             latest: Snapshot::default(),
+            latest_further: FurtherCounts::default(),
             row_ends: Default::default(),
             peaks: Default::default(),
             earlier: VecDeque::new(),
@@ -90,11 +102,16 @@ impl Series {
             return self.set_baseline(tick.second, reading);
         }
         let was_away = tick.second > self.until + AWAY_S;
+        let is_first = self.latest == Snapshot::default();
+        self.latest_further = reading.further_counts;
         if self.latest.set(reading) {
             self.row_ends = Default::default();
             self.restart(tick.second - 1);
         } else if was_away {
             self.restart(tick.second - 1);
+        } else if is_first {
+            // They may belong to something that is older than the series.
+            self.earlier.iter_mut().for_each(|one| one.further = reading.further_counts);
         }
         let before = std::mem::replace(&mut self.until, tick.second);
         if before / FINE_S != tick.second / FINE_S {
@@ -116,6 +133,7 @@ impl Series {
     /// Takes a reading as the one to count from: what was counted before is in no row and no window.
     pub(crate) fn set_baseline(&mut self, second: u64, reading: &Reading<'_>) {
         self.latest.set(reading);
+        self.latest_further = reading.further_counts;
         self.row_ends = std::array::from_fn(|_| self.latest.clone());
         self.until = second;
         self.restart(second);
@@ -124,7 +142,8 @@ impl Series {
     /// Lets windows begin with what was counted at the end of the last row, at `second`.
     fn restart(&mut self, second: u64) {
         let [before, ..] = &self.row_ends;
-        self.earlier = VecDeque::from([(second, Arc::new(before.clone()))]);
+        let (snapshot, further) = (Arc::new(before.clone()), self.latest_further);
+        self.earlier = VecDeque::from([Earlier { second, snapshot, further }]);
         self.peaks.iter_mut().for_each(Vec::clear);
     }
 
@@ -181,20 +200,21 @@ impl Series {
     /// Keeps the latest snapshot for windows, and drops those that are too old.
     fn keep_earlier(&mut self, second: u64) {
         let latest = Arc::new(self.latest.clone());
-        let same = self.earlier.back().map(|(_, last)| last).filter(|last| **last == latest);
-        let latest = same.map_or(latest, Arc::clone);
-        self.earlier.push_back((second, latest));
+        let last = self.earlier.back().map(|one| &one.snapshot);
+        let snapshot = last.filter(|last| **last == latest).map_or(latest, Arc::clone);
+        self.earlier.push_back(Earlier { second, snapshot, further: self.latest_further });
         let span_s = if self.kind == Kind::Server { FINE_SPAN_S } else { COARSE_SPAN_S };
         // The newest of those that are too old is the state at the beginning of the span.
         let from = second.saturating_sub(span_s + FINE_S);
-        while self.earlier.get(1).is_some_and(|(at, _)| *at <= from) {
+        while self.earlier.get(1).is_some_and(|one| one.second <= from) {
             self.earlier.pop_front();
         }
         // Beyond the last minute, one a minute is enough.
         let fine_from = second.saturating_sub(FINE_SPAN_S + FINE_S);
         let mut minute = None;
-        self.earlier.retain(|(at, _)| {
-            *at >= fine_from || minute.replace(at / COARSE_S) != Some(at / COARSE_S)
+        self.earlier.retain(|one| {
+            let of_minute = one.second / COARSE_S;
+            one.second >= fine_from || minute.replace(of_minute) != Some(of_minute)
         });
     }
 
@@ -202,12 +222,14 @@ impl Series {
     /// before them.
     pub(crate) fn window(&self, seconds: u64) -> Window {
         let from = self.until.saturating_sub(seconds);
-        let earlier = self.earlier.iter().rev().find(|(at, _)| *at <= from);
+        let earlier = self.earlier.iter().rev().find(|one| one.second <= from);
         let nothing = Snapshot::default();
-        let (started, before) = match earlier.or(self.earlier.front()) {
-            Some((at, snapshot)) => (*at, &**snapshot),
-            None => (self.until, &nothing),
+        let (started, before, further) = match earlier.or(self.earlier.front()) {
+            Some(one) => (one.second, &*one.snapshot, one.further),
+            None => (self.until, &nothing, self.latest_further),
         };
+        let further_counts =
+            std::array::from_fn(|at| self.latest_further[at].saturating_sub(further[at]));
         let durations = (0..self.latest.durations_len()).map(|index| {
             let mut between = HistogramTotals::default();
             self.latest.durations(before, index, &mut between);
@@ -217,15 +239,7 @@ impl Series {
             kind: self.kind,
             seconds: self.until.saturating_sub(started),
             counts: (0..self.latest.counts.len()).map(|at| self.latest.grown(before, at)).collect(),
-            further_counts: self
-                .latest
-                .further_counts
-                .iter()
-                .enumerate()
-                .map(|(at, count)| {
-                    count.saturating_sub(before.further_counts.get(at).copied().unwrap_or(0))
-                })
-                .collect(),
+            further_counts,
             means: (0..self.latest.means.len()).map(|at| self.latest.mean(before, at)).collect(),
             durations: durations.collect(),
             causes: self.latest.causes(before).collect(),
@@ -242,14 +256,14 @@ impl Series {
     pub(crate) fn bytes(&self) -> usize {
         // Each once, though several may share it.
         let mut last: Option<&Arc<Snapshot>> = None;
-        let earlier = self.earlier.iter().filter_map(|(_, snapshot)| {
+        let earlier = self.earlier.iter().filter_map(|Earlier { snapshot, .. }| {
             let is_shared = last.replace(snapshot).is_some_and(|last| Arc::ptr_eq(last, snapshot));
             (!is_shared).then(|| size_of::<Snapshot>() + snapshot.bytes())
         });
         size_of::<Series>()
             + self.latest.bytes()
             + self.row_ends.iter().map(Snapshot::bytes).sum::<usize>()
-            + self.earlier.capacity() * size_of::<(u64, Arc<Snapshot>)>()
+            + self.earlier.capacity() * size_of::<Earlier>()
             + earlier.sum::<usize>()
             + self.rings.iter().map(Ring::bytes).sum::<usize>()
     }

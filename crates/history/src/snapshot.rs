@@ -8,7 +8,6 @@ use crate::reading::{Mean, Reading};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     pub(crate) counts: Vec<u64>,
-    pub(crate) further_counts: Vec<u64>,
     pub(crate) means: Vec<Mean>,
     durations: Vec<Sparse>,
     /// Those that have occurred, in order.
@@ -34,7 +33,6 @@ impl Snapshot {
             })
             || reading.means.iter().zip(&self.means).any(|(now, before)| now.is_before(*before));
         replace(&mut self.counts, reading.counts);
-        replace(&mut self.further_counts, reading.further_counts);
         replace(&mut self.means, reading.means);
         let causes = reading.causes.iter().enumerate().filter(|(_, count)| **count > 0);
         self.causes.clear();
@@ -93,7 +91,7 @@ impl Snapshot {
     pub(crate) fn bytes(&self) -> usize {
         let sparse =
             |held: &Sparse| size_of::<Sparse>() + held.counts.capacity() * size_of::<u32>();
-        (self.counts.capacity() + self.further_counts.capacity()) * size_of::<u64>()
+        self.counts.capacity() * size_of::<u64>()
             + self.causes.capacity() * size_of::<(u8, u64)>()
             + self.means.capacity() * size_of::<Mean>()
             + self.durations.iter().map(sparse).sum::<usize>()
@@ -157,11 +155,9 @@ mod tests {
         let means = [Mean::of(&durations[0])];
         let reading = Reading {
             counts: &[count],
-            further_counts: &[],
-            levels: &[],
             means: &means,
             durations: &durations,
-            causes: &[],
+            ..Reading::default()
         };
         snapshot.set(&reading);
         snapshot
@@ -192,11 +188,11 @@ mod tests {
             let (counts, levels, causes) = (&[count], &[], &[]);
             held.set(&Reading {
                 counts,
-                further_counts: &[],
                 levels,
                 means: &means,
                 durations: &durations,
                 causes,
+                ..Reading::default()
             })
         };
         assert!(!is_again(1_001, &[200_000; 51]));

@@ -56,7 +56,7 @@ impl Counted {
             means: &self.means,
             durations: &self.durations,
             causes: &self.causes,
-            further_counts: &[],
+            ..Reading::default()
         }
     }
 }
@@ -264,6 +264,28 @@ fn rows_before_a_server_was_there_are_unknown() {
     let requests = last(&history, &server(1), "requests", 0, 20);
     assert_eq!(requests[..10], [None; 10]);
     assert_eq!((requests[10], requests[11]), (Some(0), Some(3)));
+}
+
+#[test]
+fn windows_count_probes_of_an_idle_server_without_more_memory() {
+    let (key, counted) = (server(1), Counted::server());
+    let after = |probes_per_s: u64| {
+        let mut history = History::new(1 << 20);
+        for second in 1_000..1_100 {
+            history.begin(second, 1_000);
+            // They were counted before the server was in this service.
+            let passed = 5_000 + probes_per_s * (second - 1_000);
+            let further_counts = [0, 0, passed, 3];
+            history.add(key.clone(), &Reading { further_counts, ..counted.reading() });
+        }
+        history
+    };
+    let (probed, quiet) = (after(2), after(0));
+    assert_eq!(probed.bytes(), quiet.bytes());
+    let window = probed.window(&key, 10).unwrap();
+    assert_eq!(window.count("checks_passed"), 2 * window.seconds);
+    assert_eq!(window.count("checks_failed"), 0);
+    assert_eq!(quiet.window(&key, 60).unwrap().count("checks_passed"), 0);
 }
 
 #[test]

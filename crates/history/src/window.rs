@@ -4,7 +4,7 @@ use model::Cause;
 use model::histogram::HistogramTotals;
 
 use crate::columns::{Kind, Source};
-use crate::reading::Mean;
+use crate::reading::{FURTHER_COUNTS, Mean};
 
 /// What has happened in the last seconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +14,7 @@ pub struct Window {
     pub seconds: u64,
     /// In the order of [`crate::Reading`]'s members of the same names.
     pub(crate) counts: Vec<u64>,
-    pub(crate) further_counts: Vec<u64>,
+    pub(crate) further_counts: [u64; FURTHER_COUNTS],
     pub(crate) means: Vec<Mean>,
     pub(crate) durations: Vec<HistogramTotals>,
     pub(crate) causes: Vec<(u8, u64)>,

@@ -72,15 +72,21 @@ pub struct Frequent {
 }
 
 impl FrequentClients {
-    /// Counts a request. By one thread only.
+    /// Counts a request when it has ended, in the span in which it began, so that those that end together
+    /// after an outage do not count as a flood. One that began in an earlier span than the previous one
+    /// is not counted. By one thread only.
     #[inline]
-    pub fn count(&self, client: IpAddr, now: Moment) {
+    pub fn count(&self, client: IpAddr, begun: Moment) {
         if UNCOUNTED {
             return;
         }
-        let span = span_of(now);
+        let span = span_of(begun);
         let table = &self.0[span as usize % 2];
-        if table.span.load(Relaxed) != span {
+        let counted = table.span.load(Relaxed);
+        if counted > span {
+            return;
+        }
+        if counted < span {
             table.begin(span);
         }
         table.requests.increment();

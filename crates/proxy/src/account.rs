@@ -369,7 +369,7 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
     count_service(worker, plane, record, status);
     if let Some(id) = record.service {
         let counters = plane.service_counters(id, &worker.shard);
-        counters.clients.count(line.client.ip(), record.ended);
+        counters.clients.count(line.client.ip(), record.begun_at());
         if let Some(tcp) = line.tcp_client {
             counters.client_round_trip.record(tcp.round_trip);
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use collect::{Collector, Wanted, Which};
 use diagnose::facts::Known;
 use diagnose::rules::diagnose;
+use model::Moment;
 
 use crate::background::Background;
 use crate::findings::{Area, Findings};
@@ -19,8 +20,11 @@ pub(crate) use counts::Sources;
 /// Samples kept: rates are computed between the first and the last of them.
 const SAMPLES_MAX: usize = 4;
 
-/// How often it checks whether it has been turned on.
-const OFF_LOOK: Duration = Duration::from_secs(1);
+/// How often it checks whether an examination is due, or the configuration has changed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// So much earlier than due is not too early, since the pauses do not end at the same moment.
+const EARLY: Duration = Duration::from_millis(500);
 
 /// Settings, files and the kernel log are read again after this many checks.
 const RENEW_EVERY: u64 = 30;
@@ -32,15 +36,21 @@ pub(crate) fn start(sources: Sources, findings: Findings) -> io::Result<Backgrou
 
 fn run(sources: &Sources, findings: &Findings, stopped: &Receiver<()>) {
     let mut collector: Option<Collector> = None;
+    let mut looked_at: Option<Moment> = None;
     loop {
         let interval = sources.interval();
         findings.set_interval(interval);
-        if interval.is_none() {
-            collector = None;
-        } else {
-            look(&mut collector, sources, findings);
+        match interval {
+            None => (collector, looked_at) = (None, None),
+            Some(interval) => {
+                let now = os::clock::now();
+                if looked_at.is_none_or(|at| now.since(at) + EARLY >= interval) {
+                    looked_at = Some(now);
+                    look(&mut collector, sources, findings);
+                }
+            }
         }
-        match stopped.recv_timeout(interval.unwrap_or(OFF_LOOK)) {
+        match stopped.recv_timeout(PAUSE) {
             Err(RecvTimeoutError::Timeout) => {}
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
         }

@@ -23,12 +23,14 @@ pub(super) fn add(
         add_listener(history, name, listener);
     }
     for service in &published.services {
-        let endpoints = service.endpoints();
+        let (endpoints, has_check) = (service.endpoints(), service.spec().check.is_some());
         if let Some(totals) = totals.services.get(service.name()) {
             add_service(history, service, &endpoints.all, totals);
         }
         for endpoint in &endpoints.all {
-            let probed = probed.get(&endpoint.row.address).copied().unwrap_or_default();
+            // Another service's check is not this one's.
+            let probed = probed.get(&endpoint.row.address).filter(|_| has_check);
+            let probed = probed.copied().unwrap_or_default();
             add_server(history, service.name(), endpoint, probed);
         }
     }
@@ -129,7 +131,7 @@ fn add_server(history: &mut History, service: &Arc<str>, endpoint: &Endpoint, pr
     let answered_5xx = state.answered_5xx.load(Relaxed);
     let reading = Reading {
         counts: &[state.requests.load(Relaxed), causes.iter().sum::<u64>() + answered_5xx],
-        further_counts: &[
+        further_counts: [
             answered_5xx,
             state.bound.load(Relaxed),
             probed.ended.saturating_sub(probed.failed),

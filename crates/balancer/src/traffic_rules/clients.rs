@@ -1,6 +1,6 @@
 //! The most frequent clients of each service, in the last spans of five seconds that have ended.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use diagnose::facts::ClientsSpan;
@@ -20,6 +20,8 @@ pub(super) struct Clients {
     spans: VecDeque<BTreeMap<Arc<str>, Frequent>>,
     /// The number of the newest.
     newest: u64,
+    /// By service, those of the last ten seconds and of the minute before.
+    sums: HashMap<Arc<str>, (ClientsSpan, ClientsSpan)>,
 }
 
 impl Clients {
@@ -36,10 +38,18 @@ impl Clients {
         self.newest = ended;
         self.spans.push_front(counters.frequent_clients(ended));
         self.spans.truncate(KEPT);
+        let services: BTreeSet<&Arc<str>> =
+            self.spans.iter().take(RECENT).flat_map(BTreeMap::keys).collect();
+        let sums = services.into_iter().map(|name| (Arc::clone(name), self.sum(name)));
+        self.sums = sums.collect();
     }
 
     /// Returns a service's clients of the last ten seconds, and of the minute before.
     pub(super) fn spans(&self, service: &str) -> (ClientsSpan, ClientsSpan) {
+        self.sums.get(service).cloned().unwrap_or_default()
+    }
+
+    fn sum(&self, service: &str) -> (ClientsSpan, ClientsSpan) {
         let spans: Vec<Option<&Frequent>> = self.spans.iter().map(|one| one.get(service)).collect();
         let (recent, before) = spans.split_at(RECENT.min(spans.len()));
         (sum(recent), sum(before))

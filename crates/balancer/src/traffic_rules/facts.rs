@@ -1,11 +1,12 @@
 //! The history's last seconds as facts for the rules.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use decide::{Endpoint, LiveService, Published, Tier};
+use decide::{Endpoint, LiveService, Published, Tier, slow_start};
 use diagnose::facts::{Durations, ServerSpan, ServiceSpan, Traffic, TrafficServer, TrafficService};
 use history::{History, Key, Kind, TIERS, Window};
-use model::{Balance, Protocol, Service, ServiceId};
+use model::{Balance, Protocol, Service, ServiceId, Snapshot};
 
 use super::clients::Clients;
 use super::watched::Watched;
@@ -28,23 +29,29 @@ pub(super) fn traffic(
     watched: &Watched,
     clients: &Clients,
 ) -> Traffic {
-    let is_tcp = |id: ServiceId| {
-        let listeners = published.snapshot.listeners.iter();
-        listeners.map(|listener| &listener.protocol).any(|protocol| match protocol {
-            Protocol::Http => false,
-            Protocol::Tcp(service) => *service == id,
-            Protocol::TlsPassthrough { names, otherwise } => {
-                *otherwise == Some(id) || names.iter().any(|(_, service)| *service == id)
-            }
-        })
-    };
+    let tcp = tcp_services(&published.snapshot);
     let services = published.services.iter().enumerate().filter_map(|(index, live)| {
         let facts = service(history, live, watched)?;
-        let is_tcp = is_tcp(ServiceId(index as u32));
+        let is_tcp = tcp.contains(&(index as u32));
         let (clients, clients_before) = clients.spans(live.name());
         Some(TrafficService { is_tcp, clients, clients_before, ..facts })
     });
     Traffic { services: services.collect() }
+}
+
+/// Returns the services that get connections instead of requests.
+fn tcp_services(snapshot: &Snapshot) -> HashSet<u32> {
+    let protocols = snapshot.listeners.iter().map(|listener| &listener.protocol);
+    let services = protocols.flat_map(|protocol| -> Vec<ServiceId> {
+        match protocol {
+            Protocol::Http => Vec::new(),
+            Protocol::Tcp(service) => vec![*service],
+            Protocol::TlsPassthrough { names, otherwise } => {
+                names.iter().map(|(_, service)| *service).chain(*otherwise).collect()
+            }
+        }
+    });
+    services.map(|ServiceId(id)| id).collect()
 }
 
 /// `None` if it has no traffic.
@@ -60,7 +67,7 @@ fn service(history: &History, live: &LiveService, watched: &Watched) -> Option<T
         return None;
     }
     let recent = history.window(&key, RECENT_S)?;
-    let spec: &Service = &live.spec();
+    let (spec, now): (&Service, _) = (&live.spec(), os::clock::now());
     let servers = endpoints.all.iter().filter_map(|endpoint| {
         let address = endpoint.row.address;
         let key = Key::Server(Arc::clone(live.name()), address);
@@ -70,6 +77,7 @@ fn service(history: &History, live: &LiveService, watched: &Watched) -> Option<T
         Some(TrafficServer {
             address,
             zone: endpoint.row.zone.as_ref().map(ToString::to_string),
+            is_starting: slow_start::share(endpoint.state.up_since(), spec.slow_start, now) < 1.0,
             is_eligible: endpoints.is_eligible(address),
             weight: f64::from(endpoint.weight()),
             weight_configured: f64::from(endpoint.row.weight),

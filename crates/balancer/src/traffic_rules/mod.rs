@@ -38,7 +38,7 @@ impl TrafficRules {
     pub(crate) fn look(&mut self, history: &crate::traffic_history::Shared) {
         let published = self.registry.load_full();
         if published.snapshot.doctor.interval.is_none() {
-            return;
+            return self.findings.set_interval(None);
         }
         self.clients.update(os::clock::now(), &self.counters);
         let traffic = {

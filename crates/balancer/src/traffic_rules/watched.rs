@@ -1,7 +1,7 @@
 //! What must be watched from one second to the next: since when shares are the same, and since when a
 //! server is silent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -38,11 +38,10 @@ impl Watched {
     /// Takes in the state of a second.
     pub(super) fn update(&mut self, second: u64, published: &Published) {
         self.second = second;
-        let is_there = |name: &Arc<str>, _: &mut Service| {
-            published.services.iter().any(|service| service.name() == name)
-        };
         if self.services.len() > published.services.len() {
-            self.services.retain(is_there);
+            let names: HashSet<&Arc<str>> =
+                published.services.iter().map(|service| service.name()).collect();
+            self.services.retain(|name, _| names.contains(name));
         }
         for service in &published.services {
             let watched = self.services.entry(Arc::clone(service.name())).or_default();

@@ -16,9 +16,9 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Returns the number of servers, which are all judged.
-    pub(crate) fn servers(&self) -> usize {
-        self.services.iter().map(|service| service.servers.len()).sum()
+    /// Returns how many servers and zones may be judged at a look: at most twice the number of servers.
+    pub(crate) fn judged(&self) -> usize {
+        2 * self.services.iter().map(|service| service.servers.len()).sum::<usize>()
     }
 }
 
@@ -99,13 +99,16 @@ pub struct TrafficServer {
     /// Its zone.
     #[serde(default)]
     pub zone: Option<String>,
+    /// Whether it has just come back, and gets a smaller share for a while (slow start).
+    #[serde(default)]
+    pub is_starting: bool,
     /// Whether it receives new requests.
     #[serde(default)]
     pub is_eligible: bool,
     /// Its weight in effect, relative to the other servers'.
     #[serde(default)]
     pub weight: f64,
-    /// Its weight without slow start.
+    /// Its configured weight.
     #[serde(default)]
     pub weight_configured: f64,
     /// Requests in flight at its address.
@@ -114,7 +117,7 @@ pub struct TrafficServer {
     /// Its concurrency limit; `None`: no limit.
     #[serde(default)]
     pub in_flight_max: Option<u64>,
-    /// Requests that wait for their response.
+    /// Requests that wait for their response (in TCP mode: open connections).
     #[serde(default)]
     pub waiting: u64,
     /// For how many seconds requests have waited while no response came.

@@ -30,7 +30,7 @@ const CONNECTIONS_MIN: u64 = 50;
 const ADAPTIVE: [&str; 3] = ["least-connections", "peak-ewma", "random"];
 
 pub(super) fn check(traffic: &Traffic, out: &mut Out) {
-    let judged = traffic.servers();
+    let judged = traffic.judged();
     for service in &traffic.services {
         let worst = service
             .servers
@@ -86,7 +86,7 @@ impl Reason {
         match self {
             Reason::Connections => (
                 "Let clients open new connections now and then, or drain the server until its connections have moved",
-                "weir drain SERVICE SERVER",
+                "weir status",
                 "connections that are open when the drain timeout ends are closed",
             ),
             Reason::Keys => (
@@ -95,7 +95,7 @@ impl Reason {
                 CACHE,
             ),
             Reason::Cookie => (
-                "Let cookies end earlier, so that clients are spread again",
+                "Let cookies expire earlier, so that clients are distributed again",
                 "affinity = { cookie = \"server\", max_age = \"1h\" }",
                 CACHE,
             ),
@@ -124,14 +124,18 @@ impl<'a> Skew<'a> {
         }
         let expected = server.weight / eligible().map(|one| one.weight).sum::<f64>();
         let (count, min): (fn(&TrafficServer) -> u64, u64) = if service.is_tcp {
-            (|one| one.in_flight, CONNECTIONS_MIN)
+            (|one| one.waiting, CONNECTIONS_MIN)
         } else if ADAPTIVE.contains(&&*service.balance) {
             (|one| one.minute.bound, REQUESTS_MIN)
         } else {
             (|one| one.minute.sent, REQUESTS_MIN)
         };
         let observed = Units::new(count(server), words::sum(eligible().map(count)));
-        let is_skewed = observed.of >= min && observed.exceeds(TIMES * expected, judged);
+        // Open connections are all there are, not a sample.
+        let exceeds = |share: f64| {
+            if service.is_tcp { observed.share() > share } else { observed.exceeds(share, judged) }
+        };
+        let is_skewed = observed.of >= min && exceeds(TIMES * expected);
         is_skewed.then_some(Skew { server, expected, observed })
     }
 
@@ -153,7 +157,7 @@ fn push(out: &mut Out, service: &TrafficService, skew: &Skew<'_>) {
     let finding = out.finding(
         group.name.clone(),
         if is_full { Severity::Warning } else { Severity::Advice },
-        Certainty::Certain,
+        if service.is_bound { Certainty::Likely } else { Certainty::Certain },
         format!(
             "{} has {} of the service's {of}; its weight says {}.",
             group.name,

@@ -2,7 +2,7 @@
 //!
 //! **When.** Checks pass while requests fail: it is proved that more than 5 % of the attempts at a server fail,
 //! in the last seconds and in those before them (critical: more than 30 %), while probes of it passed and
-//! none failed. Or checks fail while requests succeed: no ready server is left, so all
+//! none failed. With a check interval above 10 s, the finding is present only after probes. Or checks fail while requests succeed: no ready server is left, so all
 //! of them are tried (`when_all_down`); at least 3 probes of a server failed in the last minute and none passed,
 //! while at least 20 requests were sent there in 10 seconds and less than 5 % of them failed.
 //!
@@ -31,7 +31,7 @@ const SENT_MIN: u64 = 20;
 const PROBES_FAILED_MIN: u64 = 3;
 
 pub(super) fn check(traffic: &Traffic, out: &mut Out) {
-    let judged = traffic.servers();
+    let judged = traffic.judged();
     for service in &traffic.services {
         for server in &service.servers {
             if let Some(span) = passes_blindly(server, judged) {
@@ -100,10 +100,9 @@ fn passing(out: &Out, service: &TrafficService, server: &TrafficServer, span: Sp
 
 /// Whether a server's probes fail although its requests succeed.
 fn fails_blindly(server: &TrafficServer) -> bool {
-    let ServerSpan { sent, checks_passed, .. } = server.recent;
+    let sent = server.recent.sent;
     server.minute.checks_failed >= PROBES_FAILED_MIN
         && server.minute.checks_passed == 0
-        && checks_passed == 0
         && sent >= SENT_MIN
         && server.recent.first_byte.count() >= SENT_MIN
         && Units::new(server.recent.failed(), sent).share() < WARNING_SHARE

@@ -1,9 +1,10 @@
 //! One client suddenly sends a large part of a service's requests.
 //!
-//! **When.** In the last 10 seconds a client sent more than 30 % of the service's requests for certain, four
-//! times as many a second as in the minute before, and it alone is at least half of the service's growth, which
-//! is 50 % or more. The minute before is known for at least 30 seconds. A client is an IPv4 address or an
-//! IPv6 /64; behind trusted proxies it is the one that they name.
+//! **When.** It is proved that in the last 10 seconds a client sent more than 30 % of the service's requests. It
+//! sent at least 100 requests, four times as many a second as in the minute before, and causes at least half of the
+//! service's growth, which is 50 % or more. The minute before must have had 100 requests in 30 seconds or more, at
+//! least a fifth of them from other clients.
+//! A client is an IPv4 address or an IPv6 /64; behind trusted proxies it is the one that they name.
 //!
 //! **Why.** The service's capacity is planned for its usual clients. One that floods it takes slots and queue
 //! places from all others.
@@ -21,7 +22,13 @@ const SHARE: f64 = 0.3;
 const TIMES: f64 = 4.0;
 const GROWTH: f64 = 1.5;
 const GROWTH_SHARE: f64 = 0.5;
+/// What is usual is known from so many seconds and requests on.
 const KNOWN_S: u64 = 30;
+const KNOWN_REQUESTS: u64 = 100;
+/// Fewer requests of the client are no flood.
+const REQUESTS_MIN: u64 = 100;
+/// A client with more of the service's requests before is as good as its only one.
+const ALONE_SHARE: f64 = 0.8;
 /// Counts of clients are too large by up to this share of all.
 const COUNT_ERROR: f64 = 1.0 / 16.0;
 
@@ -45,15 +52,16 @@ impl<'a> Spike<'a> {
     fn of(service: &'a TrafficService, services: usize) -> Option<Spike<'a>> {
         let (now, before) = (&service.clients, &service.clients_before);
         let (client, &count) = now.of.iter().max_by_key(|(_, count)| **count)?;
-        if now.seconds == 0 || before.seconds < KNOWN_S {
+        let is_known = before.seconds >= KNOWN_S && before.requests >= KNOWN_REQUESTS;
+        if now.seconds == 0 || !is_known {
             return None;
         }
         let surely = count.saturating_sub((now.requests as f64 * COUNT_ERROR) as u64);
         let units = Units::new(surely, now.requests);
         let per_s = |count: u64, span: &ClientsSpan| count as f64 / span.seconds as f64;
-        // One that is missing may have had as many requests as the error allows.
+        // In spans in which it is missing, it may have had as many requests as the error allows.
         let unseen = (before.requests as f64 * COUNT_ERROR) as u64;
-        let count_before = before.of.get(client).copied().unwrap_or(0).max(unseen);
+        let count_before = before.of.get(client).copied().unwrap_or(0).saturating_add(unseen);
         let spike = Spike {
             client,
             share: Units::new(count, now.requests).share(),
@@ -61,7 +69,11 @@ impl<'a> Spike<'a> {
             before: (per_s(count_before, before), per_s(before.requests, before)),
         };
         let (growth, of_client) = (spike.now.1 - spike.before.1, spike.now.0 - spike.before.0);
-        let is_spike = units.exceeds(SHARE, services)
+        // Nobody else is there to be harmed.
+        let was_alone = spike.before.0 >= ALONE_SHARE * spike.before.1;
+        let is_spike = !was_alone
+            && surely >= REQUESTS_MIN
+            && units.exceeds(SHARE, services)
             && spike.now.0 >= TIMES * spike.before.0
             && spike.now.1 >= GROWTH * spike.before.1
             && of_client >= GROWTH_SHARE * growth;

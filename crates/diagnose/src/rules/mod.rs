@@ -61,6 +61,7 @@ mod server_loss;
 mod server_queue_full;
 mod server_slow;
 mod server_syns;
+mod service_failing;
 mod service_saturated;
 mod settings;
 mod slow_reader;
@@ -80,9 +81,10 @@ mod tw_recycle;
 mod window_scaling_off;
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use crate::facts::{Capture, Facts, Known, Namespace, Traffic};
-use crate::finding::{Consequence, Finding, Report};
+use crate::finding::{Certainty, Consequence, Finding, Report, Severity};
 use crate::view::{Out, View};
 
 pub use crate::page::{Page, Section};
@@ -121,7 +123,11 @@ rules! {
     Namespace tcp_memory;
     Namespace orphans;
     Traffic client_spike leads_to [service_saturated, queue_growing, retry_storm];
-    Traffic server_slow leads_to [service_saturated, queue_growing, retry_storm];
+    Traffic service_failing
+        leads_to [checks_blind, service_saturated, queue_growing, retry_storm];
+    Traffic server_slow
+        absorbs [server_failing]
+        leads_to [service_saturated, queue_growing, retry_storm];
     Traffic checks_blind
         absorbs [server_failing]
         leads_to [retry_storm, balance_skewed];
@@ -221,8 +227,11 @@ impl Rule {
 
     /// The rule of that name; hyphens are taken for underscores.
     pub fn by_name(name: &str) -> Option<&'static Rule> {
-        let name = name.replace('-', "_");
-        RULES.iter().find(|rule| rule.name == name)
+        let is_same = |(a, b): (u8, u8)| a == b || a == b'_' && b == b'-';
+        let is_name = |rule: &&Rule| {
+            rule.name.len() == name.len() && rule.name.bytes().zip(name.bytes()).all(is_same)
+        };
+        RULES.iter().find(is_name)
     }
 
     /// The rule whose name is nearest to `name`, where one is near.
@@ -278,7 +287,7 @@ impl Rule {
                 out.begin(self.name, None);
                 match &facts.traffic {
                     Known::Is(traffic) => check(traffic, out),
-                    Known::Unknown(_) => unknown(BALANCER, &facts.traffic, out),
+                    Known::Unknown(_) => unknown(TRAFFIC, &facts.traffic, out),
                 }
             }
             Check::Capture(check) => {
@@ -309,6 +318,7 @@ fn label(namespace: &Namespace) -> Option<String> {
 }
 
 const BALANCER: &str = "the balancer's own traffic";
+const TRAFFIC: &str = "the balancer's traffic of the last seconds";
 
 /// Notes that the balancer's own counters can't be seen, unless they were not requested: only `weir
 /// serve` has them, so a look from outside is not to be reproached with it.
@@ -369,42 +379,57 @@ fn report(out: Out) -> Report {
 
 /// Leaves out what another finding, of at least the same weight, explains.
 fn without_absorbed(findings: Vec<Finding>) -> Vec<Finding> {
+    // What is absorbed, with the greatest severity up to which it is: of a subject, or of all subjects.
+    type Absorbed = BTreeMap<(&'static str, Option<String>, Option<String>), Severity>;
+    let mut absorbed = Absorbed::new();
+    for other in &findings {
+        let Some(rule) = Rule::by_name(&other.rule) else { continue };
+        let same = rule.absorbs_same.iter().map(|name| (*name, Some(other.subject.clone())));
+        let all = rule.absorbs_all.iter().map(|name| (*name, None));
+        for (name, subject) in same.chain(all) {
+            let known = absorbed.entry((name, subject, other.namespace.clone()));
+            let severity = known.or_insert(other.severity);
+            *severity = other.severity.max(*severity);
+        }
+    }
     let is_absorbed = |finding: &Finding| {
-        findings.iter().any(|other| {
-            let Some(rule) = Rule::by_name(&other.rule) else { return false };
-            let named = |names: &[&str]| names.contains(&finding.rule.as_ref());
-            other.namespace == finding.namespace
-                && other.severity >= finding.severity
-                && (named(rule.absorbs_all)
-                    || other.subject == finding.subject && named(rule.absorbs_same))
+        let Some(rule) = Rule::by_name(&finding.rule) else { return false };
+        [Some(finding.subject.clone()), None].into_iter().any(|subject| {
+            let found = absorbed.get(&(rule.name, subject, finding.namespace.clone()));
+            found.is_some_and(|severity| *severity >= finding.severity)
         })
     };
-    let absorbed: Vec<bool> = findings.iter().map(is_absorbed).collect();
-    let mut absorbed = absorbed.into_iter();
-    findings.into_iter().filter(|_| !absorbed.next().unwrap_or(false)).collect()
+    let is_absorbed: Vec<bool> = findings.iter().map(is_absorbed).collect();
+    let kept = findings.into_iter().zip(is_absorbed).filter(|(_, is_absorbed)| !is_absorbed);
+    kept.map(|(finding, _)| finding).collect()
 }
 
-/// Names each consequence in the first finding that explains it. That finding matters as much as its
-/// heaviest consequence.
+/// Names each consequence in the first finding that explains it, unless that is only possible. That finding
+/// matters as much as its heaviest consequence.
 fn with_consequences(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut places: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
+    for (place, finding) in findings.iter().enumerate() {
+        if let Some(service) = &finding.service {
+            let key = (service.clone(), finding.rule.to_string());
+            places.entry(key).or_default().push(place);
+        }
+    }
     let mut left: Vec<Option<Finding>> = findings.into_iter().map(Some).collect();
     // Rules are in order of rank, so what explains something comes before it.
-    for at in 0..left.len() {
-        let Some(mut finding) = left[at].take() else { continue };
-        let leads_to = Rule::by_name(&finding.rule).map_or(&[][..], |rule| rule.leads_to);
-        for other in &mut left {
-            let follows = |other: &Finding| {
-                other.service.is_some()
-                    && other.service == finding.service
-                    && leads_to.contains(&&*other.rule)
-            };
-            let Some(other) = other.take_if(|other| follows(other)) else { continue };
+    for place in 0..left.len() {
+        let Some(mut finding) = left[place].take() else { continue };
+        let rule = Rule::by_name(&finding.rule).filter(|_| finding.certainty > Certainty::Possible);
+        let follow = rule.zip(finding.service.clone()).into_iter().flat_map(|(rule, service)| {
+            rule.leads_to.iter().map(move |name| (service.clone(), (*name).to_owned()))
+        });
+        for place in follow.filter_map(|key| places.remove(&key)).flatten() {
+            let Some(other) = left[place].take() else { continue };
             finding.severity = finding.severity.max(other.severity);
             let Finding { rule, subject, what, consequences, .. } = other;
             finding.consequences.push(Consequence { rule, subject, what });
             finding.consequences.extend(consequences);
         }
-        left[at] = Some(finding);
+        left[place] = Some(finding);
     }
     left.into_iter().flatten().collect()
 }

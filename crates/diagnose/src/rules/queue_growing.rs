@@ -1,11 +1,12 @@
-//! A service's queue becomes longer and longer.
+//! A service's queue keeps growing.
 //!
-//! **When.** Over the last 12 seconds requests waited all the time, each three seconds more than in those
-//! before: ten more in all, and half as many again. At this rate the queue is full within two minutes.
+//! **When.** In each of the last 12 seconds requests waited. The average over three seconds has risen three
+//! times in a row, by at least ten requests and half of its length. At this rate the queue is full within two
+//! minutes.
 //! Shorter bursts are what a queue is for.
 //!
 //! **Why.** Requests arrive faster than slots become free. Each further request waits longer, until the queue is
-//! full or its time is over and requests are refused.
+//! full, or the limit of the wait is reached, and requests are refused.
 //!
 //! **What to do.** Find out what changed: more requests, slower responses, or fewer servers. A longer queue
 //! only helps against short bursts.
@@ -42,7 +43,8 @@ fn rise(service: &TrafficService) -> Option<Rise> {
     let average = |step: &[u64]| step.iter().map(|&n| n as f64).sum::<f64>() / step.len() as f64;
     let steps: Vec<f64> = lengths.chunks(STEP_S).map(average).collect();
     let [from, .., to] = *steps.as_slice() else { return None };
-    let is_rising = from > 0.0 && steps.windows(2).all(|two| two[1] > two[0]);
+    let waits_always = lengths.iter().all(|&length| length > 0);
+    let is_rising = waits_always && steps.windows(2).all(|two| two[1] > two[0]);
     let per_s = (to - from) / (STEP_S * (STEPS - 1)) as f64;
     let full_in_s = (service.queue_length_max as f64 - to).max(0.0) / per_s;
     let matters = to - from >= RISE_MIN.max(from / 2.0) && full_in_s <= FULL_WITHIN_S;

@@ -1,4 +1,4 @@
-//! A large part of a service's load are retries.
+//! Retries are a large part of a service's load.
 //!
 //! **When.** In the last 10 seconds it is proved that more than 8 % of the attempts at the service's servers
 //! were retries.
@@ -7,7 +7,7 @@
 //! them failing after the original reason is gone. Weir's retry budget bounds the share;
 //! clients that retry on their own come on top.
 //!
-//! **What to do.** Fix what fails: the causes say what. If the failures have no end, lower `retries.max` until the
+//! **What to do.** Fix what fails: the causes say what. If the failures continue, lower `retries.max` until the
 //! servers have recovered.
 
 use crate::evidence::Units;

@@ -2,7 +2,8 @@
 //!
 //! **When.** In the last 10 seconds (or the last minute, if it still fails), at least 20 attempts at a
 //! service's servers failed. One server, or the servers of one zone together, have 80 % of the failures but
-//! less than 60 % of the attempts, and the service has other servers elsewhere.
+//! less than 60 % of the attempts, and fail at least 1 % of their own attempts. The service has other servers
+//! elsewhere. If requests choose their server (`balance = "hash"`, an affinity cookie), it is only *possible*.
 //!
 //! **Why.** The server is at fault, not the application: a bad deployment on one host, a full disk,
 //! a worker that hangs. If several servers of one zone are affected, the zone or the path to it is
@@ -13,6 +14,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::evidence::Units;
 use crate::facts::{Traffic, TrafficServer, TrafficService};
 use crate::finding::{Certainty, Evidence, Finding, Severity};
 use crate::traffic::{Group, SpanOf};
@@ -22,6 +24,8 @@ use crate::words;
 const FAILURES_MIN: u64 = 20;
 const FAILURES_SHARE_MIN: f64 = 0.8;
 const ATTEMPTS_SHARE_MAX: f64 = 0.6;
+/// A server that fails less of its own attempts does not matter yet.
+const OWN_SHARE_MIN: f64 = 0.01;
 /// Servers that are named to be drained.
 const DRAINED_MAX: usize = 3;
 
@@ -39,7 +43,7 @@ pub(super) fn check(traffic: &Traffic, out: &mut Out) {
     }
 }
 
-struct Found<'a> {
+pub(super) struct Found<'a> {
     group: Group<'a>,
     span: SpanOf,
     failures_share: f64,
@@ -47,7 +51,7 @@ struct Found<'a> {
 }
 
 /// Returns the server or the zone that has nearly all failures of a service, and not its work.
-fn find<'a>(service: &'a TrafficService, span: SpanOf) -> Option<Found<'a>> {
+pub(super) fn find<'a>(service: &'a TrafficService, span: SpanOf) -> Option<Found<'a>> {
     let all: Vec<&TrafficServer> = service.servers.iter().collect();
     let (failures, attempts) = (failed(&all, span), sent(&all, span));
     // Requests that began before the span can fail when none begins any more.
@@ -58,7 +62,10 @@ fn find<'a>(service: &'a TrafficService, span: SpanOf) -> Option<Found<'a>> {
     let candidate = |group: Group<'a>| {
         let failures_share = share(failed(&group.servers, span), failures);
         let attempts_share = share(sent(&group.servers, span), attempts);
-        let is_it = failures_share >= FAILURES_SHARE_MIN && attempts_share < ATTEMPTS_SHARE_MAX;
+        let own = Units::new(failed(&group.servers, span), sent(&group.servers, span));
+        let is_it = failures_share >= FAILURES_SHARE_MIN
+            && attempts_share < ATTEMPTS_SHARE_MAX
+            && (own.of == 0 || own.share() >= OWN_SHARE_MIN);
         is_it.then_some(Found { group, span, failures_share, attempts_share })
     };
     // One server alone comes first: it says more than its zone.
@@ -82,18 +89,22 @@ fn finding(out: &Out, service: &TrafficService, found: &Found<'_>) -> Finding {
         words::percent(*failures_share),
         words::percent(*attempts_share)
     );
-    let why = if group.servers.len() == 1 {
+    let why = if service.is_bound {
+        "Requests choose their server here: it is at fault, or the requests that only it gets."
+    } else if group.servers.len() == 1 {
         "The server is at fault, not the application: other servers handle the same requests."
     } else {
         "The zone or the path to it is at fault, not the application: servers elsewhere handle the same requests."
     };
+    let certainty = if service.is_bound { Certainty::Possible } else { Certainty::Likely };
     let drains = group.drains(service, DRAINED_MAX);
     let drains: Vec<&str> = drains.iter().map(String::as_str).collect();
     let action = match group.servers.len().saturating_sub(DRAINED_MAX) {
-        0 => "Drain it, and examine it".to_owned(),
+        0 if group.servers.len() == 1 => "Drain it, and examine it".to_owned(),
+        0 => "Drain these servers, and examine them".to_owned(),
         more => format!("Drain these servers and {more} more, and examine them"),
     };
-    let finding = out.finding(group.name.clone(), Severity::Warning, Certainty::Likely, what);
+    let finding = out.finding(group.name.clone(), Severity::Warning, certainty, what);
     with_causes(group.mark(finding, service), &group.servers, *span)
         .why(why)
         .remedy(action, &drains, "the other servers take its load")

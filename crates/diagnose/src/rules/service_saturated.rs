@@ -1,7 +1,7 @@
 //! All servers of a service are at their concurrency limit.
 //!
-//! **When.** In the last 10 seconds, more than 1 % of the service's requests were refused because the servers
-//! and the queue were full (`queue_full`, `queue_wait_exceeded`): critical. Or all servers that receive
+//! **When.** It is proved that in the last 10 seconds more than 1 % of the service's requests were refused
+//! because the servers and the queue were full (`queue_full`, `queue_wait_exceeded`): critical. Or all servers that receive
 //! new requests are at 90 % of their limit or more, at least half of the requests had to wait, and for
 //! 15 seconds the queue was never empty and is not draining: warning.
 //!
@@ -23,7 +23,7 @@ const REFUSED_SHARE: f64 = 0.01;
 const QUEUED_SHARE: f64 = 0.5;
 const REQUESTS_MIN: u64 = 20;
 const LASTING_S: usize = 15;
-/// So full counts as full: a slot is free for a moment between two requests.
+/// A server counts as full from here on: between two requests a slot is free for a moment.
 const FULL_SHARE: f64 = 0.9;
 
 pub(super) fn check(traffic: &Traffic, out: &mut Out) {
@@ -68,9 +68,17 @@ fn push(out: &mut Out, service: &TrafficService, refused: u64, is_refusing: bool
     let slots = words::sum(eligible(service).filter_map(|one| one.in_flight_max));
     let servers = eligible(service).count().max(1) as f64;
     // Little's law: what is in flight is the rate of what is served times the time that each takes.
-    let served = per_s(span.requests.saturating_sub(refused)).max(f64::MIN_POSITIVE);
-    let needed = in_flight as f64 * per_s(span.requests) / served;
-    let more = ((needed - slots as f64) / (slots as f64 / servers).max(1.0)).ceil().max(1.0);
+    let served = per_s(span.requests.saturating_sub(refused));
+    let needed = (served > 0.0).then(|| in_flight as f64 * per_s(span.requests) / served);
+    let missing = needed.map(|needed| (needed - slots as f64) / (slots as f64 / servers).max(1.0));
+    let action = match missing {
+        None => "Find out where the servers hang: no request is served".to_owned(),
+        Some(missing) if missing > 1.0 => {
+            let servers = words::plural(missing.ceil() as u64, "server");
+            format!("Add {servers}, or find out why responses take longer than before")
+        }
+        Some(_) => "Add a server, or find out why responses take longer than before".to_owned(),
+    };
     let what = if is_refusing {
         format!(
             "{} is saturated: it refuses {} of {} requests a second.",
@@ -94,11 +102,9 @@ fn push(out: &mut Out, service: &TrafficService, refused: u64, is_refusing: bool
                 "requests in flight",
                 format!("{} of {} allowed", words::thousands(in_flight), words::thousands(slots)),
             ))
-            .evidence(Evidence::number(
-                "requests in flight that this rate needs",
-                needed.round(),
-                "",
-            ))
+            .evidences(needed.map(|needed| {
+                Evidence::number("requests in flight that this rate needs", needed.round(), "")
+            }))
             .evidence(Evidence::count(
                 "requests waiting",
                 service.queue_length,
@@ -110,14 +116,7 @@ fn push(out: &mut Out, service: &TrafficService, refused: u64, is_refusing: bool
                 }),
             )
             .why("Requests arrive faster than the servers finish them within their limits.")
-            .remedy(
-                format!(
-                    "Add {}, or find out why responses take longer than before",
-                    words::plural(more as u64, "server")
-                ),
-                &["weir status"],
-                "none",
-            )
+            .remedy(action, &["weir status"], "none")
             .remedy(
                 "Raise the limit, if the servers have CPU and memory to spare",
                 &["in_flight_max = 128"],

@@ -7,7 +7,7 @@ use diagnose::facts::{
     ClientsSpan, Durations, Facts, Known, ServerSpan, ServiceSpan, Traffic, TrafficServer,
     TrafficService,
 };
-use diagnose::finding::{Finding, Severity};
+use diagnose::finding::Finding;
 use diagnose::rules::diagnose_traffic;
 use model::Address;
 use model::histogram::{HistogramTotals, bucket_of};
@@ -24,15 +24,15 @@ pub(crate) struct Behaviour {
     pub(crate) slower: f64,
     /// The share of the requests that fail at once.
     pub(crate) fails: f64,
-    /// Whether probes pass.
-    pub(crate) check_passes: bool,
+    /// The share of the probes that fail.
+    pub(crate) check_fails: f64,
     /// Whether it accepts requests and never responds.
     pub(crate) hangs: bool,
 }
 
-/// A server without a fault. One of a thousand requests fails.
+/// A server without a fault. One of a thousand requests fails, and one of two thousand probes.
 pub(crate) const HEALTHY: Behaviour =
-    Behaviour { slower: 1.0, fails: 0.001, check_passes: true, hangs: false };
+    Behaviour { slower: 1.0, fails: 0.001, check_fails: 0.0005, hangs: false };
 
 #[derive(Clone, Debug, Default)]
 struct Counts {
@@ -165,6 +165,7 @@ impl Service {
             TrafficServer {
                 address: Address::Ip(address),
                 zone: Some(["a", "b", "c"][index % 3].to_owned()),
+                is_starting: false,
                 is_eligible: true,
                 weight: 1.0,
                 weight_configured: 1.0,
@@ -228,12 +229,12 @@ impl Server {
         if rng.u32(0..120) == 0 {
             self.paused_until_ms = (second + 1) as f64 * 1_000.0 + rng.f64() * 400.0;
         }
-        // A probe every two seconds, and one of two thousand is lost.
+        // A probe every two seconds.
         if second.is_multiple_of(2) {
-            if self.behaviour.check_passes && rng.u32(0..2_000) > 0 {
-                self.counts.checks_passed += 1;
-            } else {
+            if rng.f64() < self.behaviour.check_fails {
                 self.counts.checks_failed += 1;
+            } else {
+                self.counts.checks_passed += 1;
             }
         }
         if second.is_multiple_of(SNAPSHOT_S) {
@@ -267,12 +268,11 @@ fn time_ms(rng: &mut fastrand::Rng) -> f64 {
     median * (0.6 * normal).exp()
 }
 
-/// What the rules find in some services at a second, without advice.
+/// What the rules find in some services at a second.
 pub(crate) fn findings(services: &[&Service], second: u64) -> Vec<Finding> {
     let traffic = Traffic { services: services.iter().map(|one| one.facts(second)).collect() };
     let facts = Facts { traffic: Known::Is(traffic), ..Facts::default() };
-    let found = diagnose_traffic(&facts).findings;
-    found.into_iter().filter(|finding| finding.severity >= Severity::Warning).collect()
+    diagnose_traffic(&facts).findings
 }
 
 /// A number of arrivals with this mean (Poisson).

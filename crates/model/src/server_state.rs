@@ -67,7 +67,7 @@ pub struct ServerState {
     pub requests: AtomicU64,
     /// How many of them an affinity cookie had bound to it.
     pub bound: AtomicU64,
-    /// How many of them have ended without a response, whoever ended them. Those that are neither among these
+    /// How many of them have ended without a response, for any reason. Those that are neither among these
     /// nor in `latency.first_byte` wait for their response.
     pub unanswered: AtomicU64,
     /// How many of them failed because of the server or the network.

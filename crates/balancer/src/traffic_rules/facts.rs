@@ -100,7 +100,6 @@ fn service(history: &History, live: &LiveService, watched: &Watched) -> Option<T
         queue_length_max: spec.queue.length_max.into(),
         queue_lengths: queue_lengths(history, &key),
         recent: service_span(&recent),
-        minute: service_span(&minute),
         servers: servers.collect(),
         ..TrafficService::default()
     })
@@ -128,8 +127,7 @@ fn service_span(window: &Window) -> ServiceSpan {
 }
 
 fn server_span(window: &Window) -> ServerSpan {
-    let mean_us =
-        |column: &str| window.mean(column).average().map(|average| average.as_micros() as u64);
+    let round_trip = window.mean("round_trip_mean_us").average();
     let answered_5xx = window.count(STATUS_5XX);
     let status_5xx = (answered_5xx > 0).then(|| (STATUS_5XX.to_owned(), answered_5xx));
     ServerSpan {
@@ -138,8 +136,7 @@ fn server_span(window: &Window) -> ServerSpan {
         bound: window.count("bound"),
         failures: causes(window).chain(status_5xx).collect(),
         first_byte: durations(window, "first_byte_p50_us"),
-        connect_us: mean_us("connect_mean_us"),
-        round_trip_us: mean_us("round_trip_mean_us"),
+        round_trip_us: round_trip.map(|average| average.as_micros() as u64),
         checks_passed: window.count("checks_passed"),
         checks_failed: window.count("checks_failed"),
     }

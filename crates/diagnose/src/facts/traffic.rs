@@ -52,8 +52,6 @@ pub struct TrafficService {
     pub clients_before: ClientsSpan,
     /// The last ten seconds.
     pub recent: ServiceSpan,
-    /// The last minute.
-    pub minute: ServiceSpan,
     /// Its servers.
     pub servers: Vec<TrafficServer>,
 }
@@ -148,8 +146,6 @@ pub struct ServerSpan {
     pub failures: BTreeMap<String, u64>,
     /// Times from the choice of the server to its response head.
     pub first_byte: Durations,
-    /// The average time to connect, in microseconds, if connections were made.
-    pub connect_us: Option<u64>,
     /// The average TCP round-trip time, in microseconds, if it was sampled.
     pub round_trip_us: Option<u64>,
     /// Probes that passed.

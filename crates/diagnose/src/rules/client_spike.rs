@@ -69,7 +69,7 @@ impl<'a> Spike<'a> {
             before: (per_s(count_before, before), per_s(before.requests, before)),
         };
         let (growth, of_client) = (spike.now.1 - spike.before.1, spike.now.0 - spike.before.0);
-        // Nobody else is there to be harmed.
+        // There are no other clients that it could harm.
         let was_alone = spike.before.0 >= ALONE_SHARE * spike.before.1;
         let is_spike = !was_alone
             && surely >= REQUESTS_MIN

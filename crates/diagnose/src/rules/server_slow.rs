@@ -23,6 +23,7 @@ use std::time::Duration;
 use model::Address;
 use model::histogram::HistogramTotals;
 
+use crate::evidence::Units;
 use crate::facts::{Traffic, TrafficServer, TrafficService};
 use crate::finding::{Certainty, Evidence, Finding, Severity};
 use crate::traffic::{Group, Separation, SpanOf, separation, together};
@@ -55,31 +56,21 @@ struct Measure {
     q: f64,
     /// As it is named in a sentence.
     name: &'static str,
-    /// Shares by which the distributions are told apart: half of the responses, and the tails, for which
+    /// Shares at which the distributions are compared: many of the responses, and the tails, for which
     /// fewer responses are enough if all of them are slow.
     limits: &'static [f64],
 }
 
-const MEDIAN: &str = "median response time";
-const MEDIAN_LIMITS: &[f64] = &[0.4, 0.15, 0.05];
+const fn median(span: SpanOf) -> Measure {
+    let (name, limits) = ("median response time", &[0.4, 0.15, 0.05]);
+    Measure { span, seconds_min: 0, q: 0.5, name, limits }
+}
 
 /// A tail must last: a pause of a second or two is none.
 const MEASURES: [Measure; 4] = [
-    Measure { span: |one| &one.fresh, seconds_min: 0, q: 0.5, name: MEDIAN, limits: MEDIAN_LIMITS },
-    Measure {
-        span: |one| &one.recent,
-        seconds_min: 0,
-        q: 0.5,
-        name: MEDIAN,
-        limits: MEDIAN_LIMITS,
-    },
-    Measure {
-        span: |one| &one.minute,
-        seconds_min: 0,
-        q: 0.5,
-        name: MEDIAN,
-        limits: MEDIAN_LIMITS,
-    },
+    median(|one| &one.fresh),
+    median(|one| &one.recent),
+    median(|one| &one.minute),
     Measure {
         span: |one| &one.minute,
         seconds_min: 45,
@@ -190,17 +181,14 @@ fn finding(out: &Out, service: &TrafficService, slow: &Slow<'_>) -> Finding {
     let Measure { span, q, name, .. } = *measure;
     let time = |of: &HistogramTotals, q: f64| of.quantile(q).unwrap_or_default();
     let (own_time, peers_time) = (time(durations, q), time(peers, q));
-    let shown = |time: Duration| words::duration(time);
     let what = format!(
         "{} is slow: its {name} is {}, its peers' {}.",
         group.name,
-        shown(own_time),
-        shown(peers_time),
+        words::duration(own_time),
+        words::duration(peers_time),
     );
-    let bound = shown(Duration::from_micros(separation.bound_us));
-    let exceeding = |name: &str, units: crate::evidence::Units| {
-        Evidence::number(name, units.share() * 100.0, "%")
-    };
+    let bound = words::duration(Duration::from_micros(separation.bound_us));
+    let exceeding = |name: &str, units: Units| Evidence::number(name, units.share() * 100.0, "%");
     let certainty = match service.servers.len() {
         _ if service.is_bound => Certainty::Possible,
         // Slow requests may alternate with others, as the two servers do.
@@ -211,7 +199,7 @@ fn finding(out: &Out, service: &TrafficService, slow: &Slow<'_>) -> Finding {
     let drains = group.drains(service, DRAINED_MAX);
     let drains: Vec<&str> = drains.iter().map(String::as_str).collect();
     let is_network = round_trips.map(|(own, peers)| {
-        let longer = (own_time.saturating_sub(peers_time)).as_micros() as f64;
+        let longer = own_time.saturating_sub(peers_time).as_micros() as f64;
         own.saturating_sub(peers) as f64 >= NETWORK_SHARE * longer
     });
     let seconds = group.servers.iter().map(|one| span(one).seconds).max().unwrap_or(0);
@@ -222,10 +210,14 @@ fn finding(out: &Out, service: &TrafficService, slow: &Slow<'_>) -> Finding {
         .evidence(exceeding(&format!("peers' responses slower than {bound}"), separation.others))
         .evidence(Evidence::text(
             "99th percentile",
-            format!("{}, peers {}", shown(time(durations, 0.99)), shown(time(peers, 0.99))),
+            format!(
+                "{}, peers {}",
+                words::duration(time(durations, 0.99)),
+                words::duration(time(peers, 0.99))
+            ),
         ))
         .evidences(round_trips.map(|(own, peers)| {
-            let shown = |us| shown(Duration::from_micros(us));
+            let shown = |us| words::duration(Duration::from_micros(us));
             Evidence::text("TCP round trip", format!("{}, peers {}", shown(own), shown(peers)))
         }))
         .why(why(service, is_network))

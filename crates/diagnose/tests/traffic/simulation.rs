@@ -189,7 +189,6 @@ impl Service {
             clients,
             clients_before,
             recent: self.span(10),
-            minute: self.span(60),
             servers: servers.collect(),
             ..TrafficService::default()
         }

@@ -1,0 +1,87 @@
+// The frame of the page: navigation, the state of the connection, the chosen span, and the view.
+
+import { html, useEffect, useState } from "./html.js";
+import { parse } from "./logic/address.js";
+import { useBoard } from "./board.js";
+import { PageContext } from "./use.js";
+import { onTheme, shownTheme } from "./theme.js";
+import { Boundary } from "./parts/boundary.js";
+import { Header } from "./parts/header.js";
+import { Navigation } from "./parts/navigation.js";
+import { SignIn } from "./parts/signin.js";
+import { Overview } from "./views/overview.js";
+import { ServicesView } from "./views/services.js";
+import { ServiceView } from "./views/service.js";
+import { RequestsView } from "./views/requests.js";
+import { CausesView } from "./views/causes.js";
+import { FindingsView } from "./views/findings.js";
+import { ChecksView } from "./views/checks.js";
+import { ReloadsView } from "./views/reloads.js";
+import { CertificatesView } from "./views/certificates.js";
+import { ConfigurationView } from "./views/configuration.js";
+import { HostView } from "./views/host.js";
+
+const VIEWS = /** @type {Record<string, () => any>} */ ({
+  overview: Overview,
+  services: ServicesView,
+  service: ServiceView,
+  requests: RequestsView,
+  causes: CausesView,
+  findings: FindingsView,
+  checks: ChecksView,
+  reloads: ReloadsView,
+  certificates: CertificatesView,
+  configuration: ConfigurationView,
+  host: HostView,
+});
+
+/** @param {{source: import("./source/source.js").Source}} props */
+export function App({ source }) {
+  const [address, setAddress] = useState(() => parse(location.hash));
+  useEffect(() => {
+    const moved = () => setAddress(parse(location.hash));
+    addEventListener("hashchange", moved);
+    return () => removeEventListener("hashchange", moved);
+  }, []);
+  const board = useBoard(source, address);
+  const [theme, setTheme] = useState(shownTheme());
+  // A choice that changes nothing that is drawn changes the switch.
+  const [, redraw] = useState({});
+  useEffect(() => onTheme(() => (setTheme(shownTheme()), redraw({}))), []);
+  const where = address.page === "service" ? address.name : address.page;
+  useEffect(() => {
+    scrollTo(0, 0);
+  }, [where]);
+  const trouble = board.services.some((one) => one.condition.level === "bad");
+  document.title = `${trouble ? "✕ " : ""}${where ? where[0].toUpperCase() + where.slice(1) : "Weir"} – Weir`;
+  const View = VIEWS[address.page];
+  return html`<${PageContext.Provider} value=${{ source, address, board, theme }}>
+    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+    <${Navigation} />
+    <main id="main" tabindex="-1">
+      <${Header} />
+      ${
+        board.connection.phase === "signed-out"
+          ? html`<${SignIn} />`
+          : board.loaded
+            ? html`<${Boundary} key=${where}><${View} /></${Boundary}>`
+            : html`<${Loading} connection=${board.connection} />`
+      }
+    </main>
+  </${PageContext.Provider}>`;
+}
+
+/** @param {any} event */
+function skip(event) {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+/** @param {{connection: import("./source/source.js").Connection}} props */
+function Loading({ connection }) {
+  return connection.phase === "lost"
+    ? html`<section class="card"><h1>No connection</h1><p>${connection.why} Weir may be stopped, or the tunnel to it closed. This page tries again by itself.</p></section>`
+    : html`<h1 class="hidden">Loading</h1><p class="calm" role="status">Loading…</p>
+      <div class="tiles" aria-hidden="true">${[1, 2, 3, 4, 5, 6].map(() => html`<div class="tile ghost"></div>`)}</div>
+      <div class="card ghost tall" aria-hidden="true"></div>`;
+}

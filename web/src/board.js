@@ -1,0 +1,121 @@
+// What every view shares: the joined state of all services, the history of the chosen span, and what happened.
+// The application reads it once and passes it down, so that all parts of a page show the same second.
+
+import { useEffect, useMemo, useRef, useState } from "./html.js";
+import { differences, events, remembered } from "./logic/events.js";
+import { serviceRows } from "./logic/services.js";
+import { EVERY } from "./source/source.js";
+import { emptyFrame } from "./logic/history.js";
+import { untilOf } from "./use.js";
+
+/** @typedef {import("./source/source.js").Source} Source */
+/** @typedef {import("./source/source.js").Connection} Connection */
+/**
+ * @typedef {object} Board
+ * @property {Connection} connection
+ * @property {boolean} loaded Whether the first answers are here.
+ * @property {number} now
+ * @property {import("./api.js").Status | undefined} status
+ * @property {import("./api.js").Traffic | undefined} traffic
+ * @property {import("./api.js").Findings | undefined} findings
+ * @property {import("./logic/services.js").ServiceRow[]} services
+ * @property {import("./logic/history.js").Frame} frame Listeners and services, over the chosen span.
+ * @property {boolean} frameLoading
+ * @property {import("./logic/events.js").Event[]} events
+ */
+
+const SEEN_MAX = 100;
+const SERIES_STEP = 40;
+const PATHS = /** @type {const} */ (["traffic", "status", "services", "findings", "reloads"]);
+export const COLUMNS = [
+  "requests",
+  "failed",
+  "refused",
+  "in_flight",
+  "queue_length",
+  "servers_ready",
+  "total_p50_us",
+  "total_p99_us",
+];
+
+/** @param {Source} source @param {import("./logic/address.js").Address} address @returns {Board} */
+export function useBoard(source, address) {
+  const [connection, setConnection] = useState(
+    /** @type {Connection} */ ({ phase: "connecting", since: null, retryAt: null, why: "" }),
+  );
+  const [answers, setAnswers] = useState(/** @type {Record<string, any>} */ ({}));
+  const [history, setHistory] = useState({ key: "", frame: emptyFrame() });
+  const [seen, setSeen] = useState(/** @type {import("./logic/events.js").Event[]} */ ([]));
+  const [past, setPast] = useState(/** @type {import("./api.js").Finding[]} */ ([]));
+  const before = useRef(/** @type {import("./api.js").Service[] | null} */ (null));
+  const process = useRef(0);
+
+  useEffect(() => source.connection(setConnection), [source]);
+  useEffect(() => {
+    setAnswers({});
+    setSeen([]);
+    setPast([]);
+    before.current = null;
+    const stops = PATHS.map((path) =>
+      source.watch(path, EVERY[path], ({ value }) => {
+        if (value == null) return;
+        setAnswers((old) => ({ ...old, [path]: value }));
+        if (path === "findings") setPast((old) => remembered(old, value.findings));
+        if (path === "status" && value.pid !== process.current) {
+          // Another process: its servers have not changed, it has only just begun to know them.
+          process.current = value.pid;
+          before.current = null;
+        }
+        if (path !== "services") return;
+        const changed = before.current ? differences(before.current, value.services, source.now()) : [];
+        before.current = value.services;
+        if (changed.length) setSeen((old) => [...changed, ...old].slice(0, SEEN_MAX));
+      }),
+    );
+    return () => stops.forEach((stop) => stop());
+  }, [source]);
+
+  const now = source.now();
+  const query = {
+    kinds: /** @type {("listener" | "service")[]} */ (["listener", "service"]),
+    columns: COLUMNS,
+    // Rounded up, so that the history is not read anew for each service that is added.
+    series: Math.ceil((answers.services?.services.length ?? 0) / SERIES_STEP) * SERIES_STEP,
+    span: address.span,
+    until: untilOf(address, now),
+  };
+  const key = JSON.stringify(query);
+  useEffect(() => source.history(query, ({ frame }) => setHistory({ key, frame })), [source, key]);
+
+  const { traffic, status, findings, reloads } = answers;
+  const services = useMemo(
+    () => serviceRows(answers.services?.services ?? [], traffic, findings?.findings ?? [], status?.maintenance ?? []),
+    [answers.services, traffic, findings, status?.maintenance],
+  );
+  // A second's difference between two answers must not move the event.
+  const started = status ? Math.round((now - status.uptime_s * 1000) / 5000) * 5000 : null;
+  const happened = useMemo(
+    () =>
+      events({
+        reloads: reloads?.reloads ?? [],
+        findings: past,
+        frame: history.frame,
+        seen,
+        started,
+      }),
+    [reloads, past, history.frame, seen, started],
+  );
+
+  return {
+    connection,
+    loaded: Boolean(traffic && answers.services && status),
+    now,
+    status,
+    traffic,
+    findings,
+    services,
+    frame: history.frame,
+    frameLoading: history.key !== key,
+    events: happened,
+  };
+}

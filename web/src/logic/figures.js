@@ -1,0 +1,140 @@
+// Figures as text: counts, rates, durations, shares, sizes, moments. No DOM.
+// A value that was not measured is a dash; it is never shown as zero.
+
+const NONE = "–";
+const SPACE = "\u00a0";
+
+/** A count with a comma between thousands.
+ * @param {number | null | undefined} value */
+export function count(value) {
+  if (value == null || !Number.isFinite(value)) return NONE;
+  return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+/** At most three significant digits below 100, whole numbers above.
+ * @param {number} value */
+function short(value) {
+  if (value === 0) return "0";
+  if (value < 0.01) return "<" + SPACE + "0.01";
+  if (value < 1) return trimmed(value, 2);
+  if (value < 9.95) return trimmed(value, 1);
+  return count(value);
+}
+
+/** @param {number} value @param {number} digits */
+function trimmed(value, digits) {
+  return value.toFixed(digits).replace(/\.?0+$/, "");
+}
+
+/** Events per second.
+ * @param {number | null | undefined} value */
+export function rate(value) {
+  if (value == null || !Number.isFinite(value)) return NONE;
+  return short(value);
+}
+
+/** Milliseconds without a unit, for a column or a tile that names it.
+ * @param {number | null | undefined} value */
+export function millis(value) {
+  if (value == null || !Number.isFinite(value)) return NONE;
+  return short(value);
+}
+
+/** A duration in a sentence, with its unit.
+ * @param {number | null | undefined} ms */
+export function duration(ms) {
+  if (ms == null || !Number.isFinite(ms)) return NONE;
+  if (ms < 999.5) return short(ms) + SPACE + "ms";
+  if (ms < 59_950) return trimmed(ms / 1000, 1) + SPACE + "s";
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 3600) return Math.round(seconds / 60) + SPACE + "min";
+  if (seconds < 48 * 3600) return trimmed(seconds / 3600, 1) + SPACE + "h";
+  return Math.round(seconds / 86_400) + SPACE + "d";
+}
+
+/** A part of a whole in per cent, without the sign.
+ * @param {number | null | undefined} part @param {number | null | undefined} whole */
+export function percent(part, whole) {
+  if (part == null || !whole) return NONE;
+  return short((part / whole) * 100);
+}
+
+/** A part of a whole, with the sign.
+ * @param {number | null | undefined} part @param {number | null | undefined} whole */
+export function share(part, whole) {
+  const text = percent(part, whole);
+  return text === NONE || text === "0" ? text : text + SPACE + "%";
+}
+
+/** @param {number | null | undefined} value */
+export function bytes(value) {
+  if (value == null || !Number.isFinite(value)) return NONE;
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let at = 0;
+  while (value >= 1000 && at < units.length - 1) {
+    value /= 1000;
+    at += 1;
+  }
+  return short(value) + SPACE + units[at];
+}
+
+/** @param {number} number @param {string} one @param {string} [many] */
+export function plural(number, one, many = one + "s") {
+  return count(number) + SPACE + (number === 1 ? one : many);
+}
+
+const pad = (/** @type {number} */ value) => String(value).padStart(2, "0");
+
+/** The time of day in the reader's zone.
+ * @param {number} unixMs @param {boolean} [seconds] */
+export function clock(unixMs, seconds = true) {
+  const time = new Date(unixMs);
+  const text = `${pad(time.getHours())}:${pad(time.getMinutes())}`;
+  return seconds ? `${text}:${pad(time.getSeconds())}` : text;
+}
+
+/** The time of day, with the date if it is not today's.
+ * @param {number} unixMs @param {number} nowMs */
+export function moment(unixMs, nowMs) {
+  const day = date(unixMs);
+  return day === date(nowMs) ? clock(unixMs) : `${day} ${clock(unixMs)}`;
+}
+
+/** @param {number} unixMs */
+export function date(unixMs) {
+  const time = new Date(unixMs);
+  return `${time.getFullYear()}-${pad(time.getMonth() + 1)}-${pad(time.getDate())}`;
+}
+
+/** How long ago, in a sentence.
+ * @param {number} ms */
+export function ago(ms) {
+  return ms < 1500 ? "just now" : `${duration(ms)} ago`;
+}
+
+/** A figure of a finding's evidence with its unit.
+ * @param {import("../api.js").Evidence} evidence */
+export function evidence(evidence) {
+  const figure = evidence.figure;
+  const text = typeof figure === "number" ? (Number.isInteger(figure) ? count(figure) : short(figure)) : figure;
+  const unit = evidence.unit ? SPACE + evidence.unit : "";
+  return evidence.in_all == null ? text + unit : `${text}${unit}; ${count(evidence.in_all)} in all`;
+}
+
+/** A name shortened in the middle, where names differ least.
+ * @param {string} name @param {number} lengthMax */
+export function shortened(name, lengthMax) {
+  const letters = [...name];
+  if (letters.length <= lengthMax) return name;
+  const end = Math.floor((lengthMax - 1) / 3);
+  return letters.slice(0, lengthMax - 1 - end).join("") + "…" + (end ? letters.slice(-end).join("") : "");
+}
+
+// Control characters and those that change the direction of text: they would let a client's path look like another.
+const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+
+/** Text from clients, with every character visible.
+ * @param {string | null | undefined} text */
+export function visible(text) {
+  return (text ?? "").replace(INVISIBLE, (letter) => `\\u{${letter.charCodeAt(0).toString(16)}}`);
+}

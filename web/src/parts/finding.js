@@ -1,0 +1,78 @@
+// One finding: what, since when, how sure, the evidence, what to do, how to verify.
+
+import { html, useEffect, useRef, useState } from "../html.js";
+import { link } from "../logic/address.js";
+import { duration, evidence, moment } from "../logic/figures.js";
+import { findingKey } from "../logic/headline.js";
+import { existing } from "../logic/subject.js";
+import { usePage } from "../use.js";
+import { Change } from "./change.js";
+import { Copy } from "./copy.js";
+import { Mark } from "./mark.js";
+import { Prose } from "./prose.js";
+
+/** @typedef {import("../api.js").Finding} Finding */
+
+const LEVELS = /** @type {Record<string, string>} */ ({
+  critical: "bad",
+  warning: "warn",
+  advice: "change",
+  note: "idle",
+});
+const EVIDENCE_ROWS = 8;
+
+/** @param {{finding: Finding, chosen: boolean}} props */
+export function FindingCard({ finding, chosen }) {
+  const { board, address, source } = usePage();
+  const card = useRef(/** @type {HTMLElement | null} */ (null));
+  const [all, setAll] = useState(false);
+  const [wish, setWish] = useState(/** @type {import("./change.js").Wish | null} */ (null));
+  useEffect(() => {
+    if (chosen) card.current?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
+  const level = LEVELS[finding.severity] ?? "idle";
+  const lasted = duration((finding.is_present ? board.now : finding.last_seen_unix_ms) - finding.first_seen_unix_ms);
+  const rows = all ? finding.evidence : finding.evidence.slice(0, EVIDENCE_ROWS);
+  const servers = existing(finding, board.services);
+  return html`<article ref=${card} class=${`card finding ${level}${chosen ? " chosen" : ""}`} id=${findingKey(finding)}>
+    <p class="over"><span class=${"state " + level}><${Mark} kind=${level} />${finding.severity}</span>
+      <span>${finding.certainty}</span><span>${finding.rule}</span>
+      <span>since ${moment(finding.first_seen_unix_ms, board.now)}, ${finding.is_present ? "for" : "over after"} ${lasted}</span>
+      ${finding.namespace && html`<span>network namespace ${finding.namespace}</span>`}</p>
+    <h2 class="what">${finding.what}</h2>
+    <dl>
+      <dt>Evidence</dt><dd><table class="evidence"><tbody>${rows.map(
+        (one) => html`<tr>
+        <th scope="row">${one.name}</th><td>${evidence(one)}</td></tr>`,
+      )}</tbody></table>
+        ${
+          finding.evidence.length > EVIDENCE_ROWS &&
+          html`<button type="button" class="quiet" onClick=${() => setAll(!all)}>
+          ${all ? "Fewer" : `All ${finding.evidence.length} pieces of evidence`}</button>`
+        }</dd>
+      <dt>Why it matters</dt><dd><${Prose} text=${finding.why} /></dd>
+      ${(finding.remedy ?? []).map(
+        (remedy, at) => html`<dt>${at === 0 ? "To do" : "Or"}</dt><dd>
+        <p><${Prose} text=${remedy.action} /></p>
+        ${(remedy.commands ?? []).map((command) => html`<${Copy} text=${command} />`)}
+        <p class="soft">Risk: ${remedy.risk}</p></dd>`,
+      )}
+      ${
+        source.act &&
+        servers.map(
+          ({ service, row }) => html`<dt>Action</dt><dd class="buttons"><button type="button" onClick=${() =>
+            setWish({
+              service: service.service.name,
+              server: row.server.address,
+              choice: row.server.state === "ready" ? "drain" : "ready",
+            })}>
+          ${row.server.state === "ready" ? "Drain" : "Change"} ${row.server.address}…</button>
+        <a href=${link(address, "service", service.service.name)}>${service.service.name}</a></dd>`,
+        )
+      }
+      <dt>Verify</dt><dd><${Prose} text=${finding.verify} /></dd>
+      <dt>Sources</dt><dd class="soft">${finding.source.join(", ")}</dd>
+    </dl>
+    ${wish && html`<${Change} wish=${wish} onClose=${() => setWish(null)} />`}
+  </article>`;
+}

@@ -1,0 +1,66 @@
+// The top line: which balancer this is, whether it can be reached, the span of time, and the theme.
+
+import { html, useEffect, useState } from "../html.js";
+import { SPANS, format } from "../logic/address.js";
+import { clock, duration, moment } from "../logic/figures.js";
+import { usePage } from "../use.js";
+import { THEMES, chooseTheme, chosenTheme } from "../theme.js";
+import { Mark } from "./mark.js";
+
+export function Header() {
+  const { board, address, source } = usePage();
+  const { status, connection } = board;
+  const lost = connection.phase === "lost";
+  const [word, kind] = standing(source, board);
+  const facts = status && [
+    `Weir ${status.version}`,
+    status.zone,
+    `configuration ${status.generation}`,
+    `up ${duration(status.uptime_s * 1000)}`,
+  ];
+  return html`<header>
+    <p class="where" ><span class=${"state " + kind}><${Mark} kind=${kind} />${word}</span>
+      ${facts && html`<span class="dim">${facts.filter(Boolean).join(" · ")}</span>`}</p>
+    ${
+      address.at != null &&
+      html`<p class="at">At <b>${moment(address.at, board.now)}</b>${" "}
+      <a class="button" href=${format({ ...address, at: null })}>Back to live</a></p>`
+    }
+    <div class="range" role="group" aria-label="Span of time">${SPANS.map(
+      ({ seconds, label }, place) => html`
+      <a href=${format({ ...address, span: seconds })} aria-current=${address.span === seconds ? "true" : undefined}>
+        ${place === 0 && address.at == null && source.mode === "live" ? "Live" : label}</a>`,
+    )}</div>
+    <${Theme} />
+    ${lost && board.loaded && html`<p class="lost" role="alert"><${Mark} kind="bad" />${connection.why} The figures are those of ${clock(connection.since ?? 0)}. <${Retry} at=${connection.retryAt ?? 0} /></p>`}
+  </header>`;
+}
+
+/** Whether the figures are those of now, in a word and a shape.
+ * @param {import("../source/source.js").Source} source @param {import("../board.js").Board} board
+ * @returns {[string, string]} */
+function standing(source, { connection, status, now }) {
+  if (source.mode === "recorded") return [`recorded ${moment(now, Date.now())}`, "fine"];
+  if (connection.phase === "lost") return [`no connection since ${clock(connection.since ?? 0)}`, "bad"];
+  if (connection.phase === "signed-out") return ["not signed in", "idle"];
+  if (connection.phase === "connecting" || !status) return ["connecting", "idle"];
+  return status.ready ? ["ready", "fine"] : ["takes no new work", "warn"];
+}
+
+/** @param {{at: number}} props */
+function Retry({ at }) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const left = Math.max(0, Math.round((at - now) / 1000));
+  return html`<span aria-live="off">${left > 0 ? `Trying again in ${left} s.` : "Trying again…"}</span>`;
+}
+
+function Theme() {
+  const theme = chosenTheme();
+  const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+  return html`<button type="button" class="theme" onClick=${() => chooseTheme(next)} title=${`Colours: ${theme}. Change to ${next}.`}>
+    <span class="hidden">Colours: </span>${theme[0].toUpperCase() + theme.slice(1)}</button>`;
+}

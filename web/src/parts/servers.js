@@ -1,0 +1,226 @@
+// The table of a service's servers. Many servers are collapsed: those in trouble first, the others as one line.
+
+import { html, useEffect, useState } from "../html.js";
+import { clock, count, duration, millis, percent, rate } from "../logic/figures.js";
+import { median } from "../logic/condition.js";
+import { rateOf } from "../logic/effect.js";
+import { inMillis } from "../logic/columns.js";
+import { line } from "../logic/history.js";
+import { untilOf, useHistory, usePage } from "../use.js";
+import { State } from "./mark.js";
+import { Bar } from "./bar.js";
+import { Heat, HeatKey } from "./heat.js";
+import { Rows } from "./rows.js";
+import { Change } from "./change.js";
+
+/** @typedef {import("../logic/services.js").ServerRow} ServerRow */
+
+/** Up to this many servers are all shown. */
+const SHOWN_MAX = 24;
+
+/** The strips of very large services show a minute of one column, so that an answer stays small. */
+const LARGE = 60;
+const [SPAN_S, SPAN_LARGE_S] = [300, 60];
+
+/** The rows behind the strips of a service's servers.
+ * @param {import("../api.js").Service} service @param {boolean} full */
+function useServerRows(service, full) {
+  const { board, address } = usePage();
+  const large = service.servers.length > LARGE;
+  const span = large ? SPAN_LARGE_S : SPAN_S;
+  const columns = large
+    ? ["first_byte_p50_us"]
+    : ["first_byte_p50_us", "failed", full ? "first_byte_p99_us" : "in_flight"];
+  const until = untilOf({ ...address, span }, board.now);
+  return {
+    ...useHistory({ kinds: ["server"], series: service.servers.length, service: service.name, until, span, columns }),
+    span,
+  };
+}
+
+/** @param {{row: import("../logic/services.js").ServiceRow, full: boolean, explain: boolean,
+ *   onFrame?: (frame: import("../logic/history.js").Frame) => void}} props
+ * full: all columns, on the service's page; explain: what the shades of the strips mean; onFrame: gets the rows of servers. */
+export function Servers({ row, full, explain, onFrame }) {
+  const { source, address } = usePage();
+  const { frame, error, span } = useServerRows(row.service, full);
+  useEffect(() => onFrame?.(frame), [frame]);
+  const when = address.at == null ? `last ${duration(span * 1000)}` : `around ${clock(address.at, false)}`;
+  const [open, setOpen] = useState(false);
+  const [filter, setFilter] = useState("");
+  const [wish, setWish] = useState(/** @type {import("./change.js").Wish | null} */ (null));
+  const many = row.servers.length > SHOWN_MAX;
+  const aside = row.servers.filter((one) => one.condition.level === "aside");
+  const first = many && !open ? [...row.troubled, ...aside] : row.servers;
+  const wanted = filter.trim().toLowerCase();
+  const shown = wanted
+    ? row.servers.filter((one) =>
+        `${one.server.address} ${one.server.name} ${one.server.zone ?? ""} ${one.condition.word}`
+          .toLowerCase()
+          .includes(wanted),
+      )
+    : first;
+  const rest = wanted ? [] : row.servers.filter((one) => !shown.includes(one));
+  const zoned = row.servers.some(({ server }) => server.zone != null);
+  const act =
+    full && source.act
+      ? (/** @type {ServerRow} */ one) =>
+          setWish({
+            service: row.service.name,
+            server: one.server.address,
+            choice: one.server.state === "ready" ? "drain" : "ready",
+          })
+      : null;
+  return html`
+    ${
+      many &&
+      html`<div class="filter"><input type="search" value=${filter} placeholder="Filter by address, zone or state"
+      aria-label="Filter servers" onInput=${(/** @type {any} */ event) => setFilter(event.currentTarget.value)} />
+      <span>${count(shown.length)} of ${count(row.servers.length)} servers</span></div>`
+    }
+    <${Rows} rows=${shown} caption=${`Servers of ${row.service.name}`} keyOf=${(/** @type {ServerRow} */ one) => one.server.address}
+      kind=${(/** @type {ServerRow} */ one) => one.condition.level} columns=${columns(row, frame, { seconds: span, when }, full, zoned, act)}
+      detail=${full ? why : undefined} empty=${wanted ? "No server matches." : "No server is in trouble."} />
+    ${
+      rest.length > 0 &&
+      html`<p class="rest">${summary(rest)}
+      <button type="button" class="quiet" onClick=${() => setOpen(true)}>Show all</button></p>`
+    }
+    ${many && open && !wanted && html`<p class="rest"><button type="button" class="quiet" onClick=${() => setOpen(false)}>Show only trouble</button></p>`}
+    ${error && html`<p class="empty">${error}</p>`}
+    ${explain && shown.length > 0 && html`<${HeatKey} usual=${row.peers.p50} />`}
+    ${wish && html`<${Change} wish=${wish} onClose=${() => setWish(null)} />`}`;
+}
+
+/** @param {ServerRow} one */
+function why({ server, condition, finding }) {
+  const named = server.name !== server.address ? `Configured as ${server.name}. ` : "";
+  // "Down" says all that is known here.
+  const text = named + (condition.level === "fine" || condition.word === "down" ? "" : condition.why);
+  return text && html`<span>${text}${finding ? ` (${finding.rule}, ${finding.certainty})` : ""}</span>`;
+}
+
+/** @param {ServerRow[]} rest */
+function summary(rest) {
+  const rates = median(rest.map(rateOf));
+  const p50 = median(rest.flatMap(({ window }) => window?.first_byte.p50_ms ?? []));
+  const words = new Map();
+  for (const { condition } of rest) words.set(condition.word, (words.get(condition.word) ?? 0) + 1);
+  const states = [...words].map(([word, number]) => `${count(number)} ${word}`).join(", ");
+  return `${states}. The median server answers ${rate(rates)} requests/s with p50 ${duration(p50)}. `;
+}
+
+/** @param {import("../logic/services.js").ServiceRow} row @param {import("../logic/history.js").Frame} frame
+ * @param {{seconds: number, when: string}} strips What the strips show, and in words. @param {boolean} full @param {boolean} zoned @param {((one: ServerRow) => void) | null} act
+ * @returns {import("./rows.js").TableColumn<ServerRow>[]} */
+function columns(row, frame, { seconds, when }, full, zoned, act) {
+  const weighted = row.servers.some(({ server }) => server.weight !== 1 || server.weight_configured !== 1);
+  /** @type {(import("./rows.js").TableColumn<ServerRow> | false | null)[]} */
+  const all = [
+    {
+      title: "Server",
+      kind: "mono",
+      width: 140,
+      cell: ({ server }) => server.address,
+      order: ({ server }) => server.address,
+    },
+    zoned && {
+      title: "Zone",
+      kind: "opt",
+      width: 88,
+      cell: ({ server }) => server.zone ?? "–",
+      order: ({ server }) => server.zone ?? "",
+    },
+    {
+      title: "State",
+      width: 92,
+      cell: ({ condition }) => html`<${State} condition=${condition} />`,
+      order: ({ condition }) => condition.level + condition.word,
+    },
+    {
+      title: "In flight",
+      kind: "opt",
+      width: 138,
+      order: ({ server }) => server.in_flight,
+      cell: ({ server, condition }) =>
+        html`<${Bar} value=${server.in_flight} limit=${server.in_flight_max} level=${condition.level} />`,
+    },
+    {
+      title: "Requests",
+      unit: "/s",
+      number: true,
+      width: 76,
+      cell: (one) => rate(one.window && rateOf(one)),
+      order: rateOf,
+    },
+    {
+      title: "p50",
+      unit: "ms",
+      number: true,
+      width: 64,
+      cell: ({ window }) => millis(window?.first_byte.p50_ms),
+      order: ({ window }) => window?.first_byte.p50_ms ?? -1,
+    },
+    {
+      title: "p99",
+      unit: "ms",
+      number: true,
+      width: 64,
+      cell: ({ window }) => millis(window?.first_byte.p99_ms),
+      order: ({ window }) => window?.first_byte.p99_ms ?? -1,
+    },
+    {
+      title: "Failed",
+      unit: "%",
+      number: true,
+      width: 68,
+      cell: ({ window }) => percent(window?.failed, window?.requests),
+      order: ({ window }) => window?.failed ?? 0,
+    },
+    full && {
+      title: "Connect",
+      unit: "ms",
+      number: true,
+      kind: "opt",
+      width: 80,
+      cell: ({ window }) => millis(window?.connect_mean_ms),
+    },
+    full && {
+      title: "Round trip",
+      unit: "ms",
+      number: true,
+      kind: "opt",
+      width: 96,
+      cell: ({ window }) => millis(window?.round_trip_ms),
+    },
+    full &&
+      weighted && {
+        title: "Weight",
+        number: true,
+        kind: "opt",
+        cell: ({ server }) =>
+          server.weight === server.weight_configured
+            ? server.weight
+            : html`${server.weight}<small> of ${server.weight_configured}</small>`,
+      },
+    {
+      title: full ? "p50 over p99," : "p50,",
+      unit: when,
+      kind: "opt strip",
+      cell: ({ server }) => {
+        const own = line(frame, "server", row.service.name, server.address);
+        const { first_byte_p50_us: p50, first_byte_p99_us: p99, failed } = own?.columns ?? {};
+        return html`<${Heat} frame=${frame} seconds=${seconds} rows=${full && p99 ? [inMillis(p50), inMillis(p99)] : [inMillis(p50)]} failed=${failed ?? []}
+        usual=${row.peers.p50} label=${`First byte of ${server.address} ${when}`} />`;
+      },
+    },
+    act && {
+      title: html`<span class="hidden">Actions</span>`,
+      kind: "act",
+      width: 78,
+      cell: (one) => html`<button type="button" onClick=${() => act(one)}
+      aria-label=${`Change ${one.server.address}`}>Change…</button>`,
+    },
+  ];
+  return all.filter((column) => !!column);
+}

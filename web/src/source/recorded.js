@@ -1,0 +1,75 @@
+// A recorded source: the answers of one moment and its history, from a file. Nothing is fetched, nothing changes.
+//
+// The file is a JSON object: `at_unix_ms`, `answers` by path as in /api/v1/ ("traffic", "services", …), and `history`,
+// a list of answers of /api/v1/history with all columns.
+
+import { emptyFrame, merge } from "../logic/history.js";
+
+/** @typedef {import("./source.js").Source} Source */
+/** @typedef {{at_unix_ms: number, answers: Record<string, any>, history: import("../api.js").History[]}} Recording */
+
+/** @param {Recording} recording @returns {Source} */
+export function recorded(recording) {
+  return {
+    mode: "recorded",
+    now: () => recording.at_unix_ms,
+    watch(path, _everyMs, listener) {
+      const value = recording.answers[path.split("?")[0]] ?? null;
+      listener({ value, error: value == null ? "The recording does not contain this." : null });
+      return () => {};
+    },
+    history(query, listener) {
+      const answer = best(recording.history, query.span);
+      listener({ frame: answer ? cut(answer, query, recording.at_unix_ms) : emptyFrame(), error: null });
+      return () => {};
+    },
+    connection(listener) {
+      listener({ phase: "connected", since: null, retryAt: null, why: "" });
+      return () => {};
+    },
+    act: null,
+    signIn: null,
+  };
+}
+
+/** The finest recorded rows that reach back far enough, else the longest.
+ * @param {import("../api.js").History[]} answers @param {number} span */
+function best(answers, span) {
+  const reach = (/** @type {import("../api.js").History} */ one) =>
+    ((one.ended_unix_ms.at(-1) ?? 0) - (one.ended_unix_ms[0] ?? 0) + one.step_ms) / 1000;
+  const sorted = [...answers].sort((a, b) => a.step_ms - b.step_ms);
+  return sorted.find((one) => reach(one) >= span) ?? sorted.at(-1);
+}
+
+/** @param {import("../api.js").History} answer @param {import("./source.js").HistoryQuery} query @param {number} end */
+function cut(answer, query, end) {
+  const until = query.until ?? end;
+  const from = until - query.span * 1000;
+  const inside = answer.ended_unix_ms.map((ended) => ended > from && ended <= until);
+  const first = inside.indexOf(true);
+  const rows = inside.filter(Boolean).length;
+  const wanted = (/** @type {string} */ name) => query.columns.length === 0 || query.columns.includes(name);
+  const series = answer.series
+    .filter((one) => query.kinds.some((kind) => kind === one.kind) && (!query.service || one.service === query.service))
+    .map((one) => ({
+      ...one,
+      columns: Object.fromEntries(
+        Object.entries(one.columns)
+          .filter(([name]) => wanted(name))
+          .map(([name, values]) => [name, values.slice(first, first + rows)]),
+      ),
+      causes: (wanted("causes") ? one.causes : [])
+        .filter(({ row }) => inside[row])
+        .map((cause) => ({ ...cause, row: cause.row - first })),
+    }));
+  return merge(
+    emptyFrame(),
+    {
+      ...answer,
+      ended_unix_ms: answer.ended_unix_ms.slice(first, first + rows),
+      covered_ms: answer.covered_ms.slice(first, first + rows),
+      series: first < 0 ? [] : series,
+    },
+    Math.max(1, rows),
+  );
+}

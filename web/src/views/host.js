@@ -1,0 +1,83 @@
+// The process and its host: version, connections, CPU, memory, and what the doctor says of the host.
+
+import { html } from "../html.js";
+import { format, window as spanOf } from "../logic/address.js";
+import { ago, bytes, count, duration, moment, share } from "../logic/figures.js";
+import { findingKey } from "../logic/headline.js";
+import { line } from "../logic/history.js";
+import { existing } from "../logic/subject.js";
+import { untilOf, useHistory, usePage } from "../use.js";
+import { Chart } from "../parts/chart.js";
+import { FindingCard } from "../parts/finding.js";
+import { Rows } from "../parts/rows.js";
+import { Recording } from "../parts/recording.js";
+import { Timeline } from "../parts/events.js";
+
+/** @typedef {import("../api.js").Listener} Listener */
+
+/** @type {import("../parts/rows.js").TableColumn<Listener>[]} */
+const LISTENERS = [
+  { title: "Name", kind: "name", cell: (one) => one.name, order: (one) => one.name },
+  { title: "Address", kind: "mono", cell: (one) => one.address, order: (one) => one.address },
+  { title: "Protocol", kind: "opt", cell: (one) => one.protocol },
+  {
+    title: "Connections",
+    number: true,
+    order: (one) => one.connections.open,
+    cell: ({ connections }) => html`${count(connections.open)}<small> of ${count(connections.open_max)}</small>`,
+  },
+];
+
+export function HostView() {
+  const { board, address } = usePage();
+  const { status, traffic, findings } = board;
+  const { frame } = useHistory({
+    kinds: ["process"],
+    series: 1,
+    columns: [],
+    span: address.span,
+    until: untilOf(address, board.now),
+  });
+  const columns = line(frame, "process")?.columns ?? {};
+  const cpu = frame.covered.map((covered, row) => {
+    const us = columns.cpu_us?.[row];
+    return us == null || covered === 0 ? null : us / (covered * 10);
+  });
+  const common = {
+    frame,
+    span: spanOf(address, board.now),
+    events: board.events,
+    at: address.at,
+    onPick: (/** @type {number} */ at) => {
+      location.hash = format({ ...address, at });
+    },
+  };
+  const ofHost = (findings?.findings ?? []).filter((one) => existing(one, board.services).length === 0);
+  return html`<h1>Host</h1>
+    ${
+      status &&
+      html`<dl class="facts six card">
+      <div><dt>Weir</dt><dd>${status.version}</dd></div>
+      <div><dt>Process</dt><dd>${status.pid}, ${count(status.workers)} workers</dd></div>
+      <div><dt>Started</dt><dd>${moment(board.now - status.uptime_s * 1000, board.now)}</dd></div>
+      <div><dt>Accepts new work</dt><dd>${status.ready ? "yes" : "no"}</dd></div>
+      <div><dt>Client connections</dt><dd>${count(status.connections.open)} of ${count(status.connections.open_max)}</dd></div>
+      <div><dt>CPU, last 10 s</dt><dd>${traffic?.cpu[0] == null ? "–" : `${share(traffic.cpu[0], 1)} of a core`}</dd></div>
+    </dl>
+    <section class="card" aria-labelledby="listeners"><h2 id="listeners">Listeners</h2>
+      <${Rows} rows=${status.listeners} columns=${LISTENERS} caption="Listeners" keyOf=${(/** @type {Listener} */ one) => one.name} /></section>`
+    }
+    <${Timeline} />
+    <div class="charts three">
+      <${Chart} ...${common} title="CPU" unit="% of a core" format=${(/** @type {number | null} */ value) => (value == null ? "–" : value.toFixed(value < 10 ? 1 : 0))}
+        series=${[{ label: "CPU", values: cpu, color: "--c0", fill: true }]} />
+      <${Chart} ...${common} title="Memory" unit="resident" format=${(/** @type {number | null} */ value) => bytes(value)}
+        series=${[{ label: "memory", values: columns.resident_bytes ?? [], color: "--c0", fill: true }]} />
+      <${Chart} ...${common} whole=${true} title="Client connections" unit="open" format=${(/** @type {number | null} */ value) => count(value)}
+        series=${[{ label: "open", values: columns.connections ?? [], color: "--c0", fill: true }]} />
+    </div>
+    <h2>What the doctor says of this host <span>${findings?.looked_at_unix_ms != null ? `looked ${ago(board.now - findings.looked_at_unix_ms)}, every ${duration(findings.interval_ms)}` : ""}</span></h2>
+    ${ofHost.length === 0 && html`<section class="card"><p class="empty">Nothing now.</p></section>`}
+    ${ofHost.map((one) => html`<${FindingCard} key=${findingKey(one)} finding=${one} chosen=${false} />`)}
+    <${Recording} />`;
+}

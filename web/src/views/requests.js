@@ -1,0 +1,138 @@
+// Requests in flight, the oldest first, and the story of one.
+
+import { html, useEffect, useRef, useState } from "../html.js";
+import { link } from "../logic/address.js";
+import { count, duration, visible } from "../logic/figures.js";
+import { limit, requestKey, sentences, stageText, track } from "../logic/story.js";
+import { usePage, useWatch } from "../use.js";
+import { Rows } from "../parts/rows.js";
+
+/** @typedef {import("../logic/story.js").Tracked} Tracked */
+
+export function RequestsView() {
+  const { address } = usePage();
+  const reading = useWatch("requests");
+  const configuration = useWatch("configuration").value?.configuration;
+  const answer = /** @type {import("../api.js").Requests | null} */ (reading.value);
+  const look = useRef(0);
+  const [tracked, setTracked] = useState(/** @type {Map<string, Tracked>} */ (new Map()));
+  const [kept, setKept] = useState(/** @type {Tracked | null} */ (null));
+  useEffect(() => {
+    if (!answer) return;
+    look.current += 1;
+    setTracked((before) => track(before, answer.requests, look.current));
+  }, [answer]);
+  const chosen = address.name == null ? null : (tracked.get(address.name) ?? null);
+  useEffect(() => {
+    if (chosen) setKept(chosen);
+  }, [chosen]);
+  const story = chosen ?? (kept && requestKey(kept.request) === address.name ? kept : null);
+  const rows = [...tracked.values()];
+  /** @type {Map<string, number>} */
+  const stages = new Map();
+  for (const { request } of rows) stages.set(request.stage, (stages.get(request.stage) ?? 0) + 1);
+  return html`<h1>Requests</h1>
+    ${address.name != null && html`<${Story} tracked=${story} inFlight=${Boolean(chosen)} configuration=${configuration} />`}
+    <section class="card" aria-labelledby="now">
+      <h2 id="now">In flight now <span>${answer ? `${count(answer.in_flight)}, the oldest first${answer.in_flight > rows.length ? `; ${count(rows.length)} listed` : ""}` : "loading"}</span></h2>
+      ${stages.size > 0 && html`<p class="lead">${[...stages].map(([stage, number]) => `${count(number)} ${stageText(stage).replace("waits", "wait").replace("connects", "connect").replace("forwards", "forward")}`).join(" · ")}</p>`}
+      ${answer && answer.workers_silent > 0 && html`<p class="warning">${count(answer.workers_silent)} workers did not answer within a second; their requests are missing.</p>`}
+      ${
+        reading.error
+          ? html`<p class="empty">${reading.error}</p>`
+          : html`<${Rows} rows=${rows} caption="Requests in flight" steady=${true} keyOf=${(/** @type {Tracked} */ one) => requestKey(one.request)}
+        kind=${(/** @type {Tracked} */ one) => (requestKey(one.request) === address.name ? "chosen" : "")}
+        empty=${answer ? "No request is in flight." : "Loading…"} columns=${columns(address)} />`
+      }
+    </section>
+    <section class="card" aria-labelledby="ended"><h2 id="ended">Slowest and failed requests</h2>
+      <p class="empty">The admin API lists requests in flight only. Requests that have ended are in the access log${logOf(configuration)}, each with its cause and the time of every stage.</p></section>`;
+}
+
+/** @param {any} configuration */
+function logOf(configuration) {
+  const access = configuration?.log?.access;
+  return typeof access === "string" ? ` (${access})` : "";
+}
+
+/** @param {import("../logic/address.js").Address} address
+ * @returns {import("../parts/rows.js").TableColumn<Tracked>[]} */
+function columns(address) {
+  return [
+    {
+      title: "Request",
+      kind: "path",
+      cell: ({ request }) => html`<a href=${link(address, "requests", requestKey(request))}>
+      ${request.method == null ? "TCP connection" : html`<b>${visible(request.method)}</b> ${visible(request.path)}`}</a>`,
+      order: ({ request }) => request.path ?? "",
+    },
+    {
+      title: "Age",
+      unit: "ms",
+      number: true,
+      cell: ({ request }) => count(request.age_ms),
+      order: ({ request }) => request.age_ms,
+    },
+    {
+      title: "Stage",
+      kind: "opt",
+      cell: ({ request }) => stageText(request.stage),
+      order: ({ request }) => request.stage,
+    },
+    {
+      title: "Service",
+      kind: "opt name",
+      cell: ({ request }) => request.service ?? "–",
+      order: ({ request }) => request.service ?? "",
+    },
+    {
+      title: "Server",
+      kind: "mono",
+      cell: ({ request }) => request.server ?? "–",
+      order: ({ request }) => request.server ?? "",
+    },
+    {
+      title: "Attempt",
+      number: true,
+      kind: "opt",
+      cell: ({ request }) => count(request.attempts),
+      order: ({ request }) => request.attempts,
+    },
+    { title: "Host", kind: "opt name", cell: ({ request }) => visible(request.host) || "–" },
+    {
+      title: "Client",
+      kind: "mono opt",
+      cell: ({ request }) => request.client,
+      order: ({ request }) => request.client,
+    },
+  ];
+}
+
+/** @param {{tracked: Tracked | null, inFlight: boolean, configuration: any}} props */
+function Story({ tracked, inFlight, configuration }) {
+  const { address } = usePage();
+  const close = html`<a class="button" href=${link(address, "requests")}>Close</a>`;
+  if (!tracked) {
+    return html`<section class="card story"><h2>This request has ended, or is not listed.</h2>
+      <p>The access log has its cause and times: search it for <code>${address.name}</code>.</p>${close}</section>`;
+  }
+  const { request, stages } = tracked;
+  const service = configuration?.services?.find((/** @type {any} */ one) => one.name === request.service);
+  const most = limit(request, service?.timeouts);
+  const end = Math.max(request.age_ms, most && most.ms < request.age_ms * 8 ? most.ms : 0) * 1.05 || 1;
+  return html`<section class="card story" aria-label="One request">
+    <h2>${request.method == null ? "TCP connection" : `${visible(request.method)} ${visible(request.path)}`}
+      <span>${duration(request.age_ms)} ${inFlight ? "so far" : "when last seen; it has ended"}${request.request_id ? ` · request ${visible(request.request_id)}` : ""}</span></h2>
+    <ol class="waterfall">${stages.map(
+      ({ stage, from, to }) => html`<li>
+      <span>${stageText(stage)}</span>
+      <svg viewBox="0 0 100 10" preserveAspectRatio="none" height="14" aria-hidden="true">
+        <rect class=${to == null ? "goes-on" : "done"} x=${(from / end) * 100} width=${Math.max(0.4, (((to ?? request.age_ms) - from) / end) * 100)} height="10" />
+        ${most && most.ms <= end && html`<path class="limit" d=${`M${(most.ms / end) * 100},0V10`} />`}</svg>
+      <span class="figure">${duration((to ?? request.age_ms) - from)}</span></li>`,
+    )}</ol>
+    <p>${sentences(tracked, inFlight).join(" ")}</p>
+    ${most && inFlight && html`<p class="lead">${most.name} ends it after ${duration(most.ms)}${most.name === "timeouts.total" ? "" : " in this stage"}.</p>`}
+    ${close}
+  </section>`;
+}

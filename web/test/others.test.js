@@ -1,0 +1,252 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { expiry, fromFiles } from "../src/logic/certificates.js";
+import { serviceRows } from "../src/logic/services.js";
+import { putBack, takenOut, weighed } from "../src/logic/effect.js";
+import { differences, events } from "../src/logic/events.js";
+import { level, marks, runs } from "../src/logic/heat.js";
+import { emptyFrame, merge } from "../src/logic/history.js";
+import { spark } from "../src/logic/spark.js";
+import { SERVER_5XX, endings, stacked, withGaps } from "../src/logic/stack.js";
+import { limit, sentences, track } from "../src/logic/story.js";
+import { tiles } from "../src/logic/tiles.js";
+import { matches, titleOf } from "../src/logic/tree.js";
+import { answer, finding, server, service, serviceState, traffic } from "./made.js";
+
+const plain = (/** @type {string[]} */ texts) => texts.join(" ").replaceAll("\u00a0", " ");
+
+test("draining says how much moves where, and when that is too much", () => {
+  const servers = [server("a", { in_flight: 9, in_flight_max: 10 }), server("b", { in_flight: 6, in_flight_max: 10 })];
+  const [row] = serviceRows(
+    [serviceState("s", servers)],
+    traffic("s", { a: { requests: 420 }, b: { requests: 400 } }),
+    [],
+  );
+  const effect = takenOut(row, row.servers[0], "drain");
+  assert.match(
+    plain(effect.sentences),
+    /^42 requests\/s move to 1 server, which use 60 % of their limit\. 9 requests in flight there will be finished\./,
+  );
+  assert.match(effect.warning ?? "", /about 12 of their 10/);
+});
+
+test("draining the only server warns", () => {
+  const [row] = serviceRows([serviceState("s", [server("a")])], traffic("s", { a: { requests: 10 } }), []);
+  assert.match(takenOut(row, row.servers[0], "drain").warning ?? "", /Every request of s will be refused/);
+  assert.match(plain(putBack(row, row.servers[0]).sentences), /again/);
+  assert.match(weighed(row, row.servers[0], 0).warning ?? "", /refused/);
+});
+
+test("a changed server is an event, many at once are one", () => {
+  const before = [serviceState("s", [server("a"), server("b"), server("c")])];
+  const after = [
+    serviceState("s", [
+      server("a", { health: "down" }),
+      server("b", { health: "down" }),
+      server("c", { state: "drain" }),
+    ]),
+  ];
+  assert.deepEqual(
+    differences(before, after, 5).map(({ kind, title }) => [kind, title.replaceAll("\u00a0", " ")]),
+    [
+      ["bad", "2 servers of s went down"],
+      ["change", "c of s drained"],
+    ],
+  );
+  assert.deepEqual(differences(before, before, 5), []);
+});
+
+test("ready servers that left and returned are one event with its duration", () => {
+  const ready = [3, 3, 2, 2, 2, 3, 3, 1];
+  const ended = ready.map((_, row) => (row + 1) * 1000);
+  const frame = merge(emptyFrame(), answer(ended, [service("s", { servers_ready: ready })]), 100);
+  const all = events({ reloads: [], findings: [], frame, seen: [], started: null });
+  assert.deepEqual(
+    all.map(({ at, title, detail }) => [at, title, detail].join("; ").replaceAll("\u00a0", " ")),
+    ["8000; s: only 1 of 3 servers ready; until now", "3000; s: only 2 of 3 servers ready; for 3 s"],
+  );
+});
+
+test("findings begin and end; advice is no event", () => {
+  const findings = [finding({ is_present: false }), finding({ severity: "advice", subject: "x" })];
+  const all = events({ reloads: [], findings, frame: emptyFrame(), seen: [], started: 1 });
+  assert.deepEqual(
+    all.map(({ at, kind }) => [at, kind]),
+    [
+      [100_000, "good"],
+      [50_000, "warn"],
+      [1, "change"],
+    ],
+  );
+});
+
+test("heat is relative to what is usual, and equal cells are one", () => {
+  assert.deepEqual(
+    [null, 20, 40, 90, 200, 2000].map((value) => level(value, 20)),
+    [-1, 0, 1, 2, 3, 4],
+  );
+  assert.deepEqual(runs([20, 20, null, 900], 20), [
+    { x: 0, width: 2, level: 0 },
+    { x: 2, width: 1, level: -1 },
+    { x: 3, width: 1, level: 4 },
+  ]);
+  assert.deepEqual(
+    marks([0, 2, 3, null]).map(({ x, width }) => [x, width]),
+    [[1, 2]],
+  );
+});
+
+test("a line has gaps where nothing was measured", () => {
+  const { stroke, area } = spark([1, 2, null, 4], 30, 10);
+  assert.equal(stroke.match(/M/g)?.length, 2);
+  assert.equal(area.match(/Z/g)?.length, 2);
+  assert.deepEqual(spark([], 30, 10), { stroke: "", area: "" });
+  assert.doesNotMatch(spark([0, 0], 30, 10).stroke, /NaN/);
+});
+
+test("a server's 5xx are what was completed but not served", () => {
+  const columns = { requests: [10], failed: [4], refused: [1], client_faults: [0] };
+  const causes = [
+    { row: 0, cause: "completed", count: 8 },
+    { row: 0, cause: "queue_full", count: 1 },
+    { row: 0, cause: "connection_reset", count: 1 },
+  ];
+  const frame = merge(emptyFrame(), answer([1000], [service("s", columns, causes)]), 10);
+  const layers = endings(frame, [...frame.lines.values()], 6);
+  assert.deepEqual(
+    layers.map(({ name, total }) => [name, total]),
+    [
+      [SERVER_5XX, 3],
+      ["queue_full", 1],
+      ["connection_reset", 1],
+    ],
+  );
+  assert.deepEqual(stacked(layers), [[3], [4], [5]]);
+  assert.deepEqual(
+    endings(frame, [...frame.lines.values()], 2).map(({ name, total }) => [name, total]),
+    [
+      [SERVER_5XX, 3],
+      ["", 2],
+    ],
+  );
+});
+
+test("charts do not draw over a pause", () => {
+  const frame = merge(emptyFrame(), answer([1000, 2000, 9000], [service("s", { x: [1, 2, 3] })]), 10);
+  assert.deepEqual(withGaps(frame, [[1, 2, 3]]), { times: [1, 2, 3, 9], columns: [[1, 2, null, 3]] });
+});
+
+test("the tiles compare with a minute before, and name whose quantile it is", () => {
+  const ended = Array.from({ length: 120 }, (_, row) => (row + 1) * 1000);
+  const flat = (/** @type {number} */ value) => ended.map(() => value);
+  const listener = {
+    ...service("", { requests: ended.map((_, row) => (row < 60 ? 10 : 20)), failed: flat(1), refused: flat(0) }),
+    kind: "listener",
+    listener: "l",
+    service: null,
+  };
+  const frame = merge(
+    emptyFrame(),
+    answer(ended, [
+      listener,
+      service("busy", {
+        requests: flat(15),
+        in_flight: flat(2),
+        queue_length: flat(0),
+        total_p50_us: flat(20_000),
+        total_p99_us: flat(50_000),
+      }),
+      service("slow", {
+        requests: flat(5),
+        in_flight: flat(3),
+        queue_length: flat(1),
+        total_p50_us: flat(90_000),
+        total_p99_us: flat(900_000),
+      }),
+    ]),
+    900,
+  );
+  const shown = tiles(frame, 120_000, null).map(({ label, value, unit, note }) =>
+    `${label}: ${value} ${unit}, ${note}`.replaceAll("\u00a0", " "),
+  );
+  assert.deepEqual(shown, [
+    "Requests: 20 /s, 10 a minute before",
+    "Failed: 5 %, 60 in the last minute",
+    "Refused here: 0 /s, 0 a minute before",
+    "p50 of busy: 20 ms, 20 ms a minute before",
+    "p99 of slow: 900 ms, 900 ms a minute before",
+    "In flight: 5 , 1 request waiting",
+  ]);
+  assert.ok(tiles(emptyFrame(), 0, null).every(({ value }) => value === "–"));
+});
+
+/** @param {Partial<import("../src/api.js").Request>} change @returns {import("../src/api.js").Request} */
+const request = (change) => ({
+  age_ms: 10,
+  stage: "queue",
+  request_id: "r",
+  client: "c",
+  listener: "l",
+  method: "GET",
+  host: "h",
+  path: "/",
+  service: "s",
+  server: null,
+  attempts: 1,
+  ...change,
+});
+
+test("a request's stages are followed from answer to answer, and forgotten when it is gone", () => {
+  let tracked = track(new Map(), [request({})], 1);
+  tracked = track(tracked, [request({ age_ms: 1010, stage: "response", server: "a" })], 2);
+  const one = tracked.get("r");
+  assert.deepEqual(one?.stages, [
+    { stage: "queue", from: 0, to: 1010 },
+    { stage: "response", from: 1010, to: null },
+  ]);
+  assert.match(
+    plain(one ? sentences(one, true) : []),
+    /arrived 1 s ago at l for s, from c\. Now it waits for the server's response \(a\)\./,
+  );
+  assert.equal(track(tracked, [], 3).size, 0);
+});
+
+test("a stage that was not seen from its beginning is not dated", () => {
+  const one = track(new Map(), [request({ stage: "response", server: "a" })], 1).get("r");
+  assert.match(plain(one ? sentences(one, true) : []), /not known/);
+});
+
+test("the limit that ends a request", () => {
+  const timeouts = { connect_ms: 1500, response_ms: 30_000, total_ms: null };
+  assert.deepEqual(limit(request({ stage: "response" }), timeouts), { name: "timeouts.response", ms: 30_000 });
+  assert.deepEqual(limit(request({}), { ...timeouts, total_ms: 3000 }), { name: "timeouts.total", ms: 3000 });
+  assert.equal(limit(request({}), undefined), null);
+});
+
+test("certificates say when they expire", () => {
+  const day = 86_400_000;
+  assert.deepEqual(
+    [null, -1, day, 10 * day, 90 * day].map((left) => expiry(left == null ? null : 1000 + left, 1000).word),
+    ["unknown", "expired", "expires", "expires soon", "valid"],
+  );
+  assert.deepEqual(
+    fromFiles({
+      listeners: [
+        { name: "l", tls: { certificates: [{ chain: "a", not_after_unix_s: 5 }, { acme: ["x"] }] } },
+        { name: "m", tls: null },
+      ],
+    }).map(({ chain, notAfter }) => [chain, notAfter]),
+    [["a", 5000]],
+  );
+  assert.deepEqual(fromFiles(undefined), []);
+});
+
+test("the configuration is searched by key, name and value", () => {
+  const value = { services: [{ name: "catalog", timeouts: { connect_ms: 1500 } }] };
+  assert.ok(matches(value, "catalog"));
+  assert.ok(matches(value, "connect"));
+  assert.ok(matches(value, "1500"));
+  assert.ok(!matches(value, "nothing"));
+  assert.equal(titleOf("0", { name: "catalog" }), "catalog");
+  assert.equal(titleOf("2", 7), "#3");
+});

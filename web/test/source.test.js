@@ -1,0 +1,240 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { History } from "../src/source/rows.js";
+import { recorded } from "../src/source/recorded.js";
+import { live } from "../src/source/live.js";
+import { answer, serverSeries, service } from "./made.js";
+
+const wait = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** What the live source uses of a browser. */
+const page = { hidden: false, addEventListener() {} };
+/** @type {string[]} */
+let asked = [];
+/** @type {(path: string, init: any) => {status: number, body: any}} */
+let respond = () => ({ status: 200, body: {} });
+const intervals = /** @type {NodeJS.Timeout[]} */ ([]);
+const real = globalThis.setInterval;
+Object.assign(globalThis, {
+  document: page,
+  setInterval: (/** @type {() => void} */ call, /** @type {number} */ ms) => {
+    const timer = real(call, ms);
+    intervals.push(timer);
+    return timer;
+  },
+  fetch: async (/** @type {string} */ path, /** @type {any} */ init) => {
+    asked.push(`${init.method ?? "GET"} ${path}`);
+    const { status, body } = respond(path, init);
+    if (status === 0) throw new TypeError("no connection");
+    return { status, ok: status < 300, json: async () => body };
+  },
+});
+after(() => intervals.forEach((timer) => clearInterval(timer)));
+
+test("a path is read at once and again, and no more after nobody watches it", async () => {
+  asked = [];
+  respond = () => ({ status: 200, body: { at_unix_ms: Date.now() } });
+  const source = live();
+  const seen = /** @type {any[]} */ ([]);
+  const stop = source.watch("traffic", 300, (reading) => seen.push(reading));
+  await wait(900);
+  stop();
+  const reads = asked.length;
+  assert.ok(reads >= 2 && seen.length === reads, `${reads} reads, ${seen.length} seen`);
+  await wait(600);
+  assert.equal(asked.length, reads);
+});
+
+test("a hidden page reads nothing", async () => {
+  asked = [];
+  page.hidden = true;
+  const source = live();
+  source.watch("status", 300, () => {});
+  await wait(600);
+  page.hidden = false;
+  assert.deepEqual(asked, []);
+});
+
+test("without an answer the connection is lost, said, and tried again after a while; then it is back", async () => {
+  respond = () => ({ status: 0, body: null });
+  const source = live();
+  const phases = /** @type {string[]} */ ([]);
+  source.connection(({ phase, retryAt }) => phases.push(retryAt ? `${phase}, tries again` : phase));
+  source.watch("status", 300, () => {});
+  await wait(700);
+  assert.deepEqual(phases, ["connecting", "lost, tries again"]);
+  respond = () => ({ status: 200, body: {} });
+  await wait(900);
+  assert.equal(phases.at(-1), "connected");
+});
+
+test("an answer that says no reaches the view, and does not end the connection", async () => {
+  respond = () => ({ status: 501, body: { error: "not_available", message: "a reload is not available" } });
+  const source = live();
+  const seen = /** @type {any[]} */ ([]);
+  source.watch("reloads", 300, (reading) => seen.push(reading));
+  await wait(400);
+  assert.deepEqual(seen, [{ value: null, error: "a reload is not available" }]);
+});
+
+test("without a session the page stops reading, and the token is only posted", async () => {
+  asked = [];
+  let open = false;
+  const bodies = /** @type {string[]} */ ([]);
+  respond = (path, init) => {
+    if (path === "/ui/session") {
+      bodies.push(init.body);
+      open = JSON.parse(init.body).token === "right";
+      return { status: open ? 204 : 401, body: null };
+    }
+    return open ? { status: 200, body: {} } : { status: 401, body: { error: "token_missing" } };
+  };
+  const source = live();
+  const phases = /** @type {string[]} */ ([]);
+  source.connection(({ phase }) => phases.push(phase));
+  source.watch("status", 300, () => {});
+  await wait(900);
+  assert.equal(phases.at(-1), "signed-out");
+  assert.equal(asked.length, 1);
+  assert.equal(await source.signIn?.("wrong"), "This is not the token.");
+  assert.equal(await source.signIn?.("right"), null);
+  await wait(500);
+  assert.equal(phases.at(-1), "connected");
+  assert.ok(asked.every((one) => !one.includes("right")));
+  assert.deepEqual(
+    bodies.map((one) => JSON.parse(one)),
+    [{ token: "wrong" }, { token: "right" }],
+  );
+});
+
+test("an action is a POST that other origins cannot send, and its refusal is passed on", async () => {
+  let init = /** @type {any} */ (null);
+  respond = (_path, given) => {
+    init = given;
+    return { status: 404, body: { error: "server_not_found", message: "no such server" } };
+  };
+  const outcome = await live().act?.("services/a%2Fb/servers/x/state", { state: "drain" });
+  assert.deepEqual(outcome && [outcome.ok, outcome.message], [false, "no such server"]);
+  assert.equal(init.method, "POST");
+  assert.equal(init.headers["content-type"], "application/json");
+  assert.equal(init.headers["weir-request"], "1");
+  assert.equal(init.body, '{"state":"drain"}');
+});
+
+/** A balancer's history by the second up to `now`.
+ * @param {number} now */
+const balancer = (now) => (/** @type {string} */ path) => {
+  const query = new URLSearchParams(path.split("?")[1]);
+  const span = Number(query.get("span_s"));
+  const end = Math.min(now, Number(query.get("until_unix_ms") ?? now));
+  const ended = Array.from(
+    { length: Math.min(span, end / 1000) },
+    (_, row) => end - (Math.min(span, end / 1000) - 1 - row) * 1000,
+  );
+  return Promise.resolve(answer(ended, [service("a", { requests: ended.map((at) => at / 1000) })]));
+};
+
+test("history is read as a whole once, then only its new rows", async () => {
+  const paths = /** @type {string[]} */ ([]);
+  let frame = /** @type {any} */ (null);
+  const history = new History(
+    { kinds: ["service"], columns: ["requests"], series: 1, span: 900, until: null },
+    (reading) => {
+      frame = reading.frame;
+    },
+  );
+  for (const now of [2_000_000, 2_001_000, 2_002_000, 2_010_000]) {
+    const read = balancer(now);
+    (
+      await history.read((path) => {
+        paths.push(path);
+        return read(path);
+      }, now)
+    )();
+  }
+  assert.deepEqual(
+    paths.map((path) => new URLSearchParams(path.split("?")[1]).get("span_s")),
+    ["900", "4", "4", "11"],
+  );
+  assert.equal(frame.ended.length, 900);
+  assert.equal(frame.ended.at(-1), 2_010_000);
+  const values = frame.lines.values().next().value.columns.requests;
+  assert.deepEqual(
+    values,
+    Array.from({ length: 900 }, (_, row) => 1111 + row),
+  );
+});
+
+test("a span that has ended is read once", async () => {
+  const history = new History({ kinds: ["service"], columns: [], series: 1, span: 900, until: 1_500_000 }, () => {});
+  (await history.read(balancer(2_000_000), 2_000_000))();
+  assert.equal(history.due, Infinity);
+});
+
+test("a recording answers like the balancer of its moment, and changes nothing", () => {
+  const source = recorded({
+    at_unix_ms: 5000,
+    answers: { services: { services: [] } },
+    history: [
+      answer(
+        [1000, 2000, 3000, 4000, 5000],
+        [
+          service("a", { requests: [1, 2, 3, 4, 5], failed: [0, 0, 0, 0, 1] }, [
+            { row: 0, cause: "x", count: 1 },
+            { row: 3, cause: "y", count: 2 },
+          ]),
+          serverSeries("a", "s", { requests: [1, 1, 1, 1, 1] }),
+        ],
+      ),
+    ],
+  });
+  assert.equal(source.act, null);
+  assert.equal(source.now(), 5000);
+  source.watch("services", 1000, ({ value }) => assert.deepEqual(value, { services: [] }));
+  source.watch("checks", 1000, ({ value, error }) => assert.deepEqual([value, Boolean(error)], [null, true]));
+  source.history(
+    { kinds: ["service"], columns: ["requests", "causes"], series: 1, span: 2, until: 4000 },
+    ({ frame }) => {
+      assert.deepEqual(frame.ended, [3000, 4000]);
+      const [own] = [...frame.lines.values()];
+      assert.deepEqual([frame.lines.size, own.columns, [...own.causes]], [1, { requests: [3, 4] }, [["y", [0, 2]]]]);
+    },
+  );
+  source.history({ kinds: ["service"], columns: [], series: 1, span: 2, until: 500 }, ({ frame }) =>
+    assert.equal(frame.ended.length, 0),
+  );
+});
+
+test("many series get longer rows instead of a part of the answer", async () => {
+  const asked = /** @type {string[]} */ ([]);
+  for (const [series, span] of [
+    [40, 900],
+    [60, 900],
+    [1000, 900],
+    [1000, 7200],
+  ]) {
+    const history = new History(
+      { kinds: ["service"], columns: ["a", "b", "c", "d", "e", "f", "g"], series, span, until: null },
+      () => {},
+    );
+    await history.read((path) => {
+      asked.push(new URLSearchParams(path.split("?")[1]).get("span_s") ?? "");
+      return balancer(2_000_000)(path);
+    }, 2_000_000);
+  }
+  assert.deepEqual(asked, ["900", "910", "7260", "7260"]);
+});
+
+test("a refused history is no lost connection", async () => {
+  respond = (path) =>
+    path.includes("history") ? { status: 400, body: { message: "no such column" } } : { status: 200, body: {} };
+  const source = live();
+  const phases = /** @type {string[]} */ ([]);
+  source.connection(({ phase }) => phases.push(phase));
+  const errors = /** @type {(string | null)[]} */ ([]);
+  source.history({ kinds: ["service"], columns: ["x"], series: 1, span: 900, until: null }, ({ error }) =>
+    errors.push(error),
+  );
+  await wait(400);
+  assert.deepEqual([phases.at(-1), errors], ["connected", ["no such column"]]);
+});

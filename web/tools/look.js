@@ -1,0 +1,71 @@
+// Looks at every page in a real browser: takes a screenshot, runs axe, and reports what axe finds serious, what the
+// Content-Security-Policy blocks, errors in the console, and pages that are wider than the window.
+// node tools/look.js URL FOLDER [FILTER]
+
+import { mkdirSync, readFileSync } from "node:fs";
+import puppeteer from "puppeteer-core";
+
+const [url = "http://127.0.0.1:9901/ui/", folder = "look", filter = ""] = process.argv.slice(2);
+const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const WAIT_MS = Number(process.env.WAIT_MS ?? 3500);
+const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+
+const service = process.env.SERVICE ?? "catalog";
+const pages = [
+  "overview",
+  "services",
+  `service/${service}`,
+  "requests",
+  "causes",
+  "findings",
+  "checks",
+  "reloads",
+  "certificates",
+  "configuration",
+  "host",
+];
+const looks = [
+  ...pages.flatMap((page) => [
+    { page, width: 1400, theme: "light" },
+    { page, width: 390, theme: "light" },
+  ]),
+  ...["overview", `service/${service}`, "findings", "causes"].map((page) => ({ page, width: 1400, theme: "dark" })),
+  { page: "overview", width: 390, theme: "dark" },
+]
+  .map((look) => ({ ...look, name: `${look.page.replace(/\W+/g, "-")}-${look.width}-${look.theme}` }))
+  .filter(({ name }) => name.includes(filter));
+
+mkdirSync(folder, { recursive: true });
+const browser = await puppeteer.launch({ executablePath: BROWSER, args: ["--no-sandbox", "--disable-gpu"] });
+let problems = 0;
+for (const { page, width, theme, name } of looks) {
+  const tab = await browser.newPage();
+  const said = /** @type {string[]} */ ([]);
+  tab.on("console", (message) => {
+    if (["error", "warn"].includes(message.type())) said.push(message.text());
+  });
+  tab.on("pageerror", (error) => said.push(String(error)));
+  await tab.setViewport({ width, height: width < 600 ? 844 : 1180 });
+  await tab.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
+  await tab.goto(`${url}#/${page}`);
+  await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
+  await tab.screenshot({ path: `${folder}/${name}.png`, fullPage: Boolean(process.env.FULL) });
+  const wide = await tab.evaluate("document.documentElement.scrollWidth - innerWidth");
+  if (Number(wide) > 0) said.push(`${wide} px wider than the window`);
+  // axe is put into a world of its own: the policy of the page forbids other scripts.
+  const world = await tab.createCDPSession();
+  await world.send("Runtime.evaluate", { expression: axe });
+  const { result } = await world.send("Runtime.evaluate", {
+    expression: `axe.run(document, { resultTypes: ["violations"] }).then((found) => JSON.stringify(found.violations.map((one) =>
+      ({ id: one.id, impact: one.impact, nodes: one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160) + " " + node.any.map((any) => any.message).join("; ").slice(0, 200)) }))))`,
+    awaitPromise: true,
+  });
+  for (const { id, impact, nodes } of JSON.parse(result.value))
+    said.push(`axe ${impact} ${id}\n      ${nodes.join("\n      ")}`);
+  console.log(`${name}${said.length ? "" : ": nothing"}`);
+  for (const one of new Set(said)) console.log(`    ${one}`);
+  problems += said.length;
+  await tab.close();
+}
+await browser.close();
+process.exit(problems ? 1 : 0);

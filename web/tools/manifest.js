@@ -1,0 +1,34 @@
+// The files that a browser gets, from served.json: the path below /ui/, the file, and its type.
+
+import { readFileSync, readdirSync } from "node:fs";
+
+const here = new URL("../", import.meta.url);
+
+/** @typedef {{path: string, url: URL, type: string}} Served */
+
+const TYPES = /** @type {Record<string, string>} */ ({
+  html: "text/html; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  svg: "image/svg+xml",
+});
+
+/** @returns {Served[]} */
+export function served() {
+  const list = /** @type {Record<string, string>} */ (JSON.parse(readFileSync(new URL("served.json", here), "utf8")));
+  return Object.entries(list).map(([path, file]) => ({
+    path,
+    url: new URL(file, here),
+    type: TYPES[file.split(".").pop() ?? ""] ?? "application/octet-stream",
+  }));
+}
+
+/** Files of this folder that a browser needs, for comparison with the list. */
+export function present() {
+  const below = (/** @type {string} */ folder) =>
+    readdirSync(new URL(folder, here), { recursive: true }).map((name) => `${folder}/${String(name)}`);
+  return ["src", "styles", "vendor"]
+    .flatMap(below)
+    .filter((name) => /\.(js|css)$/.test(name))
+    .sort();
+}

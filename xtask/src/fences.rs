@@ -19,7 +19,8 @@ pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
         }));
     }
     let is_pure = file.package().and_then(layer).is_some_and(super::layers::Layer::is_pure);
-    if !is_pure || file.is_test() {
+    // A build script is no part of the program.
+    if !is_pure || file.is_test() || file.is_build_script() {
         return findings;
     }
     let tests_begin = file.tests_begin();

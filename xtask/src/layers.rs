@@ -37,6 +37,7 @@ const PACKAGES: &[(&str, Layer)] = &[
     ("model", Layer::DataTypes),
     ("wire", Layer::DataTypes),
     ("page", Layer::DataTypes),
+    ("dashboard", Layer::DataTypes),
     ("http2", Layer::Records),
     ("observe", Layer::Records),
     ("history", Layer::Records),

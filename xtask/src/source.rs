@@ -24,6 +24,11 @@ impl SourceFile {
         in_dir("tests") || in_dir("benches") || self.path.ends_with("tests.rs")
     }
 
+    /// Whether it is run while its package is built.
+    pub(crate) fn is_build_script(&self) -> bool {
+        self.path.ends_with("build.rs")
+    }
+
     /// The line (from 1) of the first `#[cfg(test)]` at the left margin: tests stand last.
     pub(crate) fn tests_begin(&self) -> usize {
         let lines = || self.text.lines();

@@ -48,6 +48,8 @@ pub struct ServiceTraffic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Ended {
+    /// The span that was asked for, in seconds.
+    pub span_s: u64,
     /// The seconds that were counted: up to five more than the span (of an hour: a minute more), and
     /// fewer if the process has not run for so long.
     pub seconds: u64,
@@ -115,6 +117,8 @@ pub struct ServerTraffic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ServerWindow {
+    /// The span that was asked for, in seconds.
+    pub span_s: u64,
     /// The seconds that were counted.
     pub seconds: u64,
     /// Requests (in TCP mode: connections) sent to it.
@@ -132,6 +136,7 @@ pub struct ServerWindow {
 impl From<&Window> for Ended {
     fn from(window: &Window) -> Ended {
         Ended {
+            span_s: window.span,
             seconds: window.seconds,
             requests: window.count("requests"),
             failed: window.count("failed"),
@@ -161,6 +166,7 @@ impl From<&Window> for ServiceWindow {
 impl From<&Window> for ServerWindow {
     fn from(window: &Window) -> ServerWindow {
         ServerWindow {
+            span_s: window.span,
             seconds: window.seconds,
             requests: window.count("requests"),
             failed: window.count("failed"),

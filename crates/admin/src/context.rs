@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use decide::{Published, Registry};
+use tokio::sync::watch;
 
 use crate::Sources;
+use crate::feed::Feed;
 
 /// The handlers' state.
 pub(crate) struct Context {
@@ -17,6 +19,10 @@ pub(crate) struct Context {
     pub(crate) version: &'static str,
     /// Locked while a configuration is being loaded.
     pub(crate) reloading: tokio::sync::Mutex<()>,
+    /// True when the listener is to stop.
+    pub(crate) stopped: watch::Receiver<bool>,
+    /// The answers that are sent again as they change.
+    pub(crate) feed: Feed,
 }
 
 impl Context {

@@ -1,26 +1,28 @@
-//! Access control of the API: programs on this machine may use it (with the token, if there is one), web
-//! pages in a browser on this machine may not.
+//! Access control of the API: programs on this machine and the dashboard may use it, other web pages in a
+//! browser on this machine may not. [`crate::access`] asks for the token.
 //!
 //! The API listens only on this machine, but a browser here can reach loopback on behalf of any page. Two
 //! checks keep pages out. A page whose *name* was made to resolve to 127.0.0.1 (DNS rebinding) still
 //! sends its own name in Host, so Host must be a loopback name or address with our port. A page of
-//! another origin sends that origin in Origin, so Origin must be absent or ours. There is no CORS, so no
-//! page can read an answer. Browsers cannot reach a Unix socket: there any Host is accepted, and no
-//! Origin.
+//! another origin sends that origin in Origin, so Origin must be absent or that of the request itself, and
+//! what changes something needs a field that no form can send. There is no CORS, so no other page can read
+//! an answer. Browsers reach a Unix socket through a tunnel (`ssh -L`), on a port that only the client
+//! knows.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::bounded::Seat;
-use crate::door::Token;
 use crate::problem::Problem;
+
+/// The field that pages send with what changes something. Other origins cannot send it without CORS.
+const REQUEST: &str = "weir-request";
 
 /// Refuses requests with a foreign Host or Origin. `port` is the listener's; `None`: a Unix socket.
 pub(crate) async fn refuse_strangers(
@@ -34,35 +36,6 @@ pub(crate) async fn refuse_strangers(
     }
 }
 
-/// Refuses requests without the token.
-pub(crate) async fn ask_for_token(
-    State(token): State<Option<Arc<Token>>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let Some(token) = token else { return next.run(request).await };
-    let mut credentials = request.headers().get_all(AUTHORIZATION).iter();
-    let refused = match (credentials.next(), credentials.next()) {
-        (Some(only), None) if bearer(only).is_some_and(|presented| token.is(presented)) => {
-            return next.run(request).await;
-        }
-        (None, _) => {
-            let message = "a token is needed: Authorization: Bearer TOKEN".to_owned();
-            (Problem::new(StatusCode::UNAUTHORIZED, "token_missing", message), "Bearer")
-        }
-        // RFC 6750 section 3.1.
-        _ => {
-            let message = "this is not the token".to_owned();
-            let challenge = "Bearer error=\"invalid_token\"";
-            (Problem::new(StatusCode::UNAUTHORIZED, "token_wrong", message), challenge)
-        }
-    };
-    let (problem, challenge) = refused;
-    let mut response = problem.into_response();
-    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-    response
-}
-
 /// Marks the connection as allowed and active while the request is in progress, so that it is not
 /// evicted.
 pub(crate) async fn note_allowed(request: Request, next: Next) -> Response {
@@ -73,57 +46,82 @@ pub(crate) async fn note_allowed(request: Request, next: Next) -> Response {
     response
 }
 
-/// Returns the bearer token. The scheme is case-insensitive (RFC 9110 section 11.1).
-fn bearer(credentials: &HeaderValue) -> Option<&[u8]> {
-    let (scheme, token) = credentials.as_bytes().split_at_checked("Bearer ".len())?;
-    scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
-}
-
 fn check(request: &Request, port: Option<u16>) -> Result<(), Problem> {
-    let origin = request.headers().get(ORIGIN);
-    let Some(port) = port else {
-        return origin.map_or(Ok(()), |origin| Err(foreign_origin(origin)));
-    };
-    let mut hosts = request.headers().get_all(HOST).iter();
+    let headers = request.headers();
+    let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
     // RFC 9112 section 3.2.2: the authority of an absolute-form target takes precedence over Host.
     let authority = request.uri().authority().map(Authority::as_str);
     let foreign = [Some(host), authority].into_iter().flatten().find(|name| !is_ours(name, port));
     if foreign.is_some() || hosts.next().is_some() {
-        let message = format!(
-            "Host {host:?} is not this server; ask for http://127.0.0.1:{port}/ or \
-             http://localhost:{port}/ (names other than loopback are refused, so that no web \
-             page can reach this API through DNS rebinding)"
-        );
-        return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", message));
+        return Err(foreign_host(host, port));
     }
-    match origin {
-        Some(origin) if !is_our_origin(origin, port) => Err(foreign_origin(origin)),
-        _ => Ok(()),
+    let Some(origin) = headers.get(ORIGIN) else {
+        return if is_from_another_site(request) { Err(foreign_site()) } else { Ok(()) };
+    };
+    if origin.as_bytes().strip_prefix(b"http://") != Some(authority.unwrap_or(host).as_bytes())
+        || !is_loopback_authority(host)
+    {
+        let message = format!("requests on behalf of a page at {origin:?} are refused");
+        return Err(Problem::new(StatusCode::FORBIDDEN, "origin_not_allowed", message));
     }
+    if !request.method().is_safe() && !headers.contains_key(REQUEST) {
+        let message =
+            "a page's request to change something needs the field Weir-Request: 1".to_owned();
+        return Err(Problem::new(StatusCode::FORBIDDEN, "request_field_missing", message));
+    }
+    Ok(())
 }
 
-fn foreign_origin(origin: &HeaderValue) -> Problem {
-    let message = format!("requests on behalf of a page at {origin:?} are refused");
+fn foreign_host(host: &str, port: Option<u16>) -> Problem {
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    let message = format!(
+        "Host {host:?} is not this server; ask for http://127.0.0.1{port}/ or http://localhost{port}/ \
+         (names other than loopback are refused, so that no web page can reach this API through DNS \
+         rebinding)"
+    );
+    Problem::new(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", message)
+}
+
+/// Returns whether a page of another origin sends the request, for something other than opening a page:
+/// an image or a script of ours in it, for instance. Browsers say so in Fetch Metadata.
+fn is_from_another_site(request: &Request) -> bool {
+    let field = |name| request.headers().get(name).map(HeaderValue::as_bytes);
+    let site = field("sec-fetch-site");
+    matches!(site, Some(b"cross-site" | b"same-site"))
+        && field("sec-fetch-mode") != Some(b"navigate")
+}
+
+fn foreign_site() -> Problem {
+    let message = "requests on behalf of a page of another origin are refused".to_owned();
     Problem::new(StatusCode::FORBIDDEN, "origin_not_allowed", message)
 }
 
-fn is_our_origin(origin: &HeaderValue, port: u16) -> bool {
-    origin
-        .to_str()
-        .ok()
-        .and_then(|origin| origin.strip_prefix("http://"))
-        .is_some_and(|authority| is_ours(authority, port))
+/// Returns whether an authority (`host[:port]`) is a name that may be asked for. On a port: a loopback name or
+/// address with that port. On a Unix socket: one with any port, because a tunnel may listen on it, or a name
+/// without dots and port, which only a program can have chosen.
+fn is_ours(authority: &str, port: Option<u16>) -> bool {
+    match port {
+        Some(port) => {
+            let (host, asked) = split(authority);
+            asked == Some(port) && is_loopback(host)
+        }
+        None => is_loopback_authority(authority) || !authority.contains(['.', ':']),
+    }
 }
 
-/// Returns whether an authority (`host[:port]`) is a loopback name or address with our port.
-fn is_ours(authority: &str, port: u16) -> bool {
-    let (host, asked_port) = match authority.rsplit_once(':') {
+fn is_loopback_authority(authority: &str) -> bool {
+    let (host, port) = split(authority);
+    port.is_some() && is_loopback(host)
+}
+
+/// Returns the host of an authority, and its port: 80 if it has none, `None` if it is not a number.
+fn split(authority: &str) -> (&str, Option<u16>) {
+    match authority.rsplit_once(':') {
         // The colons of a bracketed IPv6 address without a port are not separators.
         Some((host, asked)) if !asked.ends_with(']') => (host, asked.parse().ok()),
         _ => (authority, Some(80)),
-    };
-    asked_port == Some(port) && is_loopback(host)
+    }
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -151,10 +149,10 @@ mod tests {
             "[::1]:9900",
             "[::ffff:127.0.0.1]:9900",
         ] {
-            assert!(is_ours(ours, 9900), "{ours}");
+            assert!(is_ours(ours, Some(9900)), "{ours}");
         }
-        assert!(is_ours("localhost", 80));
-        assert!(is_ours("[::1]", 80));
+        assert!(is_ours("localhost", Some(80)));
+        assert!(is_ours("[::1]", Some(80)));
     }
 
     #[test]
@@ -176,26 +174,70 @@ mod tests {
             "[127.0.0.1]:9900",
             "user@localhost:9900",
         ] {
-            assert!(!is_ours(foreign, 9900), "{foreign}");
+            assert!(!is_ours(foreign, Some(9900)), "{foreign}");
         }
     }
 
     #[test]
-    fn a_bearer_token_is_found_whatever_the_case_of_its_scheme() {
-        let found = |text| bearer(&HeaderValue::from_static(text)).map(<[u8]>::to_vec);
-        assert_eq!(found("Bearer abc"), Some(b"abc".to_vec()));
-        assert_eq!(found("bearer  abc"), Some(b"abc".to_vec()));
-        for other in ["", "Bearer", "abc", "Basic YWJj", "Bearerabc"] {
-            assert_eq!(found(other), None, "{other}");
+    fn a_unix_socket_is_also_reached_through_tunnels() {
+        for ours in ["weir", "localhost", "localhost:8080", "127.0.0.1:1", "[::1]:8080", ""] {
+            assert!(is_ours(ours, None), "{ours}");
+        }
+        for foreign in ["evil.example", "evil.example:8080", "weir:8080", "10.0.0.1", "localhost:x"]
+        {
+            assert!(!is_ours(foreign, None), "{foreign}");
+        }
+    }
+
+    fn request(method: &str, fields: &[(&str, &str)]) -> Request {
+        let mut request = Request::builder().method(method).uri("/api/v1/status");
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        request.body(axum::body::Body::empty()).unwrap()
+    }
+
+    #[test]
+    fn only_our_own_page_may_ask() {
+        let ask = |method, host, origin, port| {
+            let fields = [("host", host), ("origin", origin), ("weir-request", "1")];
+            check(&request(method, &fields), port).is_ok()
+        };
+        assert!(ask("GET", "127.0.0.1:9900", "http://127.0.0.1:9900", Some(9900)));
+        assert!(ask("POST", "localhost:9900", "http://localhost:9900", Some(9900)));
+        assert!(ask("POST", "localhost:8080", "http://localhost:8080", None));
+        for origin in
+            ["null", "http://localhost:3000", "https://127.0.0.1:9900", "https://evil.example"]
+        {
+            assert!(!ask("POST", "127.0.0.1:9900", origin, Some(9900)), "{origin}");
+            assert!(!ask("GET", "127.0.0.1:9900", origin, None), "{origin}");
+        }
+        // A name that only programs may ask for.
+        assert!(!ask("GET", "weir", "http://weir", None));
+    }
+
+    #[test]
+    fn a_page_changes_nothing_without_the_field() {
+        let page = [("host", "127.0.0.1:9900"), ("origin", "http://127.0.0.1:9900")];
+        assert!(check(&request("GET", &page), Some(9900)).is_ok());
+        for method in ["POST", "DELETE", "PUT"] {
+            assert!(check(&request(method, &page), Some(9900)).is_err(), "{method}");
+            assert!(
+                check(&request(method, &page[..1]), Some(9900)).is_ok(),
+                "a program's {method}"
+            );
         }
     }
 
     #[test]
-    fn only_our_own_origin_may_ask_on_behalf_of_a_page() {
-        let ours = |origin| is_our_origin(&HeaderValue::from_static(origin), 9900);
-        assert!(ours("http://127.0.0.1:9900"));
-        assert!(!ours("null"));
-        assert!(!ours("http://localhost:3000"));
-        assert!(!ours("https://evil.example"));
+    fn other_sites_may_link_to_us_and_nothing_else() {
+        let asked = |site, mode| {
+            let fields =
+                [("host", "127.0.0.1:9900"), ("sec-fetch-site", site), ("sec-fetch-mode", mode)];
+            check(&request("GET", &fields), Some(9900)).is_ok()
+        };
+        assert!(asked("same-origin", "cors") && asked("none", "navigate"));
+        assert!(asked("cross-site", "navigate") && asked("same-site", "navigate"));
+        assert!(!asked("cross-site", "no-cors") && !asked("same-site", "no-cors"));
     }
 }

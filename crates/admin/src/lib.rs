@@ -6,10 +6,12 @@
 //! only to this machine ([`Door`]), with a token if one is configured. Its data come from `decide`
 //! (services), `observe` (metrics) and the caller's [`Sources`].
 
+mod access;
 mod api;
 mod bounded;
 mod context;
 mod door;
+mod feed;
 mod gather;
 mod guard;
 mod handshake;
@@ -21,6 +23,7 @@ pub mod scrape;
 mod switches;
 #[cfg(test)]
 mod testing;
+mod ui;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -150,7 +153,8 @@ pub enum ReloadError {
 }
 
 impl Exposed {
-    fn into_context(self) -> context::Context {
+    /// `stopped` becomes true when the listener is to stop.
+    fn into_context(self, stopped: watch::Receiver<bool>) -> context::Context {
         let Exposed { registry, counters, sources, ready, workers, version } = self;
         context::Context {
             registry,
@@ -160,6 +164,8 @@ impl Exposed {
             workers,
             version,
             reloading: tokio::sync::Mutex::new(()),
+            stopped,
+            feed: feed::Feed::new(),
         }
     }
 }
@@ -228,8 +234,9 @@ pub fn start(door: Door, exposed: Exposed) -> io::Result<Handle> {
         }
     };
     drop(inside);
-    let app = api::router(exposed.into_context(), port, token.map(Arc::new));
     let (stop, stopped) = watch::channel(false);
+    let access = access::Access::new(token, port);
+    let app = api::router(exposed.into_context(stopped.clone()), port, access);
     let thread = std::thread::Builder::new()
         .name("weir-admin".to_owned())
         .spawn(move || runtime.block_on(serve(socket, app, stopped)))?;

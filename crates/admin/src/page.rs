@@ -9,6 +9,7 @@ const PAGE: &str = r#"<!doctype html>
 <meta name="viewport" content="width=device-width">
 <title>Weir</title>
 <h1>Weir</h1>
+<p><a href="/ui/">The dashboard</a>
 <dl>
 <dt><a href="/metrics">GET /metrics</a>
 <dd>All metrics, for Prometheus
@@ -26,6 +27,8 @@ const PAGE: &str = r#"<!doctype html>
 <dd>Rates and latencies of the last ten seconds, minute and hour
 <dt><a href="/api/v1/history">GET /api/v1/history</a>
 <dd>The recent past, by the second, by ten seconds, by the minute
+<dt><a href="/api/v1/stream">GET /api/v1/stream</a>
+<dd>Traffic, status, services, findings and reloads, sent again as they change
 <dt><a href="/api/v1/causes">GET /api/v1/causes</a>
 <dd>The causes with which requests end: meaning, remedy, count
 <dt>GET /api/v1/causes/<var>cause</var>

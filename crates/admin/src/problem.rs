@@ -21,6 +21,11 @@ impl Problem {
         Problem::new(StatusCode::NOT_FOUND, name, message)
     }
 
+    /// What went wrong, as a sentence.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Returns the answer to a change that a new process would not learn of.
     pub(crate) fn upgrading() -> Problem {
         let message = "nothing has changed: a new process is taking over and would not receive the \

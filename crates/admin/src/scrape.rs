@@ -20,11 +20,12 @@ use os::listen::ListenError;
 use tokio::sync::watch;
 use tokio_rustls::rustls::ServerConfig;
 
+use crate::access::Access;
 use crate::bounded::Socket;
 use crate::context::Context;
 use crate::door::{Token, TokenError};
 use crate::problem::Problem;
-use crate::{Exposed, api, guard, serve};
+use crate::{Exposed, access, api, guard, serve};
 
 /// The listening socket, and what it requires. Opened while the program may still be root.
 #[derive(Debug)]
@@ -155,16 +156,17 @@ pub fn start(door: Door, exposed: Exposed) -> io::Result<Handle> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     drop(inside);
     let (tls, renewed) = watch::channel(tls);
-    let app = router(exposed.into_context(), token.map(Arc::new));
     let (stop, stopped) = watch::channel(false);
+    let app =
+        router(exposed.into_context(stopped.clone()), Access::new(token, Some(address.port())));
     let thread = std::thread::Builder::new()
         .name("weir-metrics".to_owned())
         .spawn(move || runtime.block_on(serve(Socket::Tls(listener, renewed), app, stopped)))?;
     Ok(Handle { address, stop, tls, thread })
 }
 
-fn router(context: Context, token: Option<Arc<Token>>) -> Router {
-    let asks = from_fn_with_state(token, guard::ask_for_token);
+fn router(context: Context, access: Option<Arc<Access>>) -> Router {
+    let asks = from_fn_with_state(access, access::require);
     Router::new()
         // Allowed once the token was right.
         .route("/metrics", get(api::metrics).layer(from_fn(guard::note_allowed)).layer(asks))

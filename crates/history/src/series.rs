@@ -237,6 +237,7 @@ impl Series {
         });
         Window {
             kind: self.kind,
+            span: seconds,
             seconds: self.until.saturating_sub(started),
             counts: (0..self.latest.counts.len()).map(|at| self.latest.grown(before, at)).collect(),
             further_counts,

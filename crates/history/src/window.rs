@@ -10,6 +10,8 @@ use crate::reading::{FURTHER_COUNTS, Mean};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
     pub(crate) kind: Kind,
+    /// How many seconds were asked for.
+    pub span: u64,
     /// How many seconds these are: at least as many as were asked for, unless the series is younger.
     pub seconds: u64,
     /// In the order of [`crate::Reading`]'s members of the same names.

@@ -11,6 +11,7 @@ mod requests;
 mod servers;
 mod services;
 mod status;
+mod stream;
 mod traffic;
 
 use std::sync::Arc;
@@ -29,16 +30,16 @@ use decide::{LiveService, Published};
 use observe::exposition::Format;
 use serde::Serialize;
 
+use crate::access::Access;
 use crate::context::Context;
-use crate::door::Token;
 use crate::problem::Problem;
-use crate::{gather, guard, page};
+use crate::{Source, access, gather, guard, page, ui};
 
 /// Maximum size of a request body. The largest valid one is like `{"state": "maintenance"}`.
 const BODY_MAX_BYTES: usize = 4096;
 
 /// Every route: path, method, handler.
-const ROUTES: [(&str, &str, Answerer); 21] = [
+const ROUTES: [(&str, &str, Answerer); 22] = [
     ("/", "get", || get(page::index)),
     ("/metrics", "get", || get(metrics)),
     ("/api/v1/openapi.json", "get", || get(document::openapi)),
@@ -52,6 +53,7 @@ const ROUTES: [(&str, &str, Answerer); 21] = [
     ("/api/v1/requests", "get", || get(requests::in_flight)),
     ("/api/v1/traffic", "get", || get(traffic::now)),
     ("/api/v1/history", "get", || get(traffic::past)),
+    ("/api/v1/stream", "get", || get(stream::stream)),
     ("/api/v1/causes", "get", || get(causes::all)),
     ("/api/v1/causes/{cause}", "get", || get(causes::one)),
     ("/api/v1/checks", "get", || get(checks)),
@@ -66,8 +68,9 @@ type Answerer = fn() -> MethodRouter<Arc<Context>>;
 
 type Api = State<Arc<Context>>;
 
-/// Returns the API for a server that listens on `port` (`None`: a Unix socket) and requires `token`.
-pub(crate) fn router(context: Context, port: Option<u16>, token: Option<Arc<Token>>) -> Router {
+/// Returns everything that a server on `port` (`None`: a Unix socket) answers: the API for those who have
+/// `access`, and the dashboard.
+pub(crate) fn router(context: Context, port: Option<u16>, access: Option<Arc<Access>>) -> Router {
     let mut router = Router::new();
     for (path, _, answerer) in ROUTES {
         router = router.route(path, answerer());
@@ -76,21 +79,25 @@ pub(crate) fn router(context: Context, port: Option<u16>, token: Option<Arc<Toke
         .fallback(nothing_here)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(Arc::new(context))
-        .layer(DefaultBodyLimit::max(BODY_MAX_BYTES))
         .layer(from_fn(guard::note_allowed))
-        .layer(from_fn_with_state(token, guard::ask_for_token))
+        .layer(from_fn_with_state(access.clone(), access::require))
+        .merge(ui::router(access).layer(from_fn(guard::note_allowed)))
+        .layer(DefaultBodyLimit::max(BODY_MAX_BYTES))
         .layer(from_fn_with_state(port, guard::refuse_strangers))
         .layer(from_fn(harden))
 }
 
-/// Adds the fields of every answer: not to be cached, and not to be sniffed for another type.
+/// Adds the fields of every answer: not to be stored unless it says how, and not to be sniffed for another
+/// type.
 pub(crate) async fn harden(request: Request, next: Next) -> Response {
     const FIELDS: [(HeaderName, HeaderValue); 2] = [
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ];
     let mut response = next.run(request).await;
-    response.headers_mut().extend(FIELDS);
+    for (name, value) in FIELDS {
+        response.headers_mut().entry(name).or_insert(value);
+    }
     response
 }
 
@@ -106,8 +113,11 @@ async fn checks(State(api): Api) -> Indented<Plan> {
 }
 
 async fn findings(State(api): Api) -> Result<Indented<Findings>, Problem> {
-    let source = api.sources.findings.as_ref().ok_or_else(|| not_available("the doctor"))?;
-    Ok(Indented(ask(source).await?))
+    Ok(Indented(ask(findings_of(&api)?).await?))
+}
+
+fn findings_of(api: &Context) -> Result<&Source<Findings>, Problem> {
+    api.sources.findings.as_ref().ok_or_else(|| not_available("the doctor"))
 }
 
 async fn configuration(State(api): Api) -> Indented<Configuration> {
@@ -146,7 +156,7 @@ fn unreadable_query(rejection: QueryRejection) -> Problem {
 }
 
 /// Returns the error for a body that is not as `wanted`.
-fn unreadable_body(rejection: &JsonRejection, wanted: &str) -> Problem {
+pub(crate) fn unreadable_body(rejection: &JsonRejection, wanted: &str) -> Problem {
     let message =
         format!("{}; send, with Content-Type: application/json, {wanted}", rejection.body_text());
     Problem::new(rejection.status(), "body_not_readable", message)
@@ -159,7 +169,7 @@ fn not_available(what: &str) -> Problem {
 }
 
 /// Calls a source that may block, outside the API's thread.
-async fn ask<T: Send + 'static>(source: &crate::Source<T>) -> Result<T, Problem> {
+async fn ask<T: Send + 'static>(source: &Source<T>) -> Result<T, Problem> {
     let source = Arc::clone(source);
     blocking(move || source()).await
 }
@@ -174,7 +184,7 @@ async fn blocking<T: Send + 'static>(
     })
 }
 
-fn internal_error() -> Problem {
+pub(crate) fn internal_error() -> Problem {
     let message = "an internal error; see the log for details".to_owned();
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message)
 }

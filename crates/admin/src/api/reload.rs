@@ -6,8 +6,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::{Api, Indented, ask, not_available};
-use crate::ReloadError;
+use crate::context::Context;
 use crate::problem::Problem;
+use crate::{ReloadError, Source};
 
 pub(super) async fn reload(State(api): Api) -> Result<Indented<Reload>, Problem> {
     let source = api.sources.reload.as_ref().ok_or_else(|| not_available("a reload"))?;
@@ -25,8 +26,11 @@ pub(super) async fn reload(State(api): Api) -> Result<Indented<Reload>, Problem>
 }
 
 pub(super) async fn reloads(State(api): Api) -> Result<Indented<Reloads>, Problem> {
-    let source = api.sources.reloads.as_ref().ok_or_else(|| not_available("a reload"))?;
-    Ok(Indented(ask(source).await?))
+    Ok(Indented(ask(reloads_of(&api)?).await?))
+}
+
+pub(super) fn reloads_of(api: &Context) -> Result<&Source<Reloads>, Problem> {
+    api.sources.reloads.as_ref().ok_or_else(|| not_available("a reload"))
 }
 
 pub(super) async fn upgrade(State(api): Api) -> Result<Indented<Upgrade>, Problem> {

@@ -9,13 +9,18 @@ use axum::extract::{Path, State};
 use decide::{EndpointView, ServiceView, UnresolvedView};
 
 use super::{Api, Indented, find_service, unreadable_path};
+use crate::context::Context;
 use crate::problem::Problem;
 
 pub(super) async fn all(State(api): Api) -> Indented<Services> {
+    Indented(all_of(&api))
+}
+
+pub(super) fn all_of(api: &Context) -> Services {
     let now = os::clock::now();
     let published = api.published();
     let services = published.services.iter().map(|service| of(&service.view(now)));
-    Indented(Services { services: services.collect() })
+    Services { services: services.collect() }
 }
 
 pub(super) async fn one(

@@ -8,13 +8,18 @@ use model::Listener;
 use observe::{ListenerTotals, Totals};
 
 use super::{Api, Indented, maintenance};
+use crate::context::Context;
 
 pub(super) async fn status(State(api): Api) -> Indented<Status> {
+    Indented(of(&api))
+}
+
+pub(super) fn of(api: &Context) -> Status {
     let published = api.published();
     let snapshot = &published.snapshot;
     let totals = api.counters.totals();
     let open = totals.listeners.values().map(ListenerTotals::connections_open).sum();
-    Indented(Status {
+    Status {
         ready: api.ready.load(Relaxed),
         version: api.version.to_owned(),
         pid: std::process::id(),
@@ -25,9 +30,9 @@ pub(super) async fn status(State(api): Api) -> Indented<Status> {
         workers: api.workers,
         connections: Connections { open, open_max: snapshot.connections_max.into() },
         listeners: snapshot.listeners.iter().map(|one| listener(one, &totals)).collect(),
-        maintenance: maintenance::all(&api, &published),
+        maintenance: maintenance::all(api, &published),
         acme: api.sources.acme.as_ref().and_then(|acme| acme()),
-    })
+    }
 }
 
 fn listener(listener: &Listener, totals: &Totals) -> ListenerStatus {

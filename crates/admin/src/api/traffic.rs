@@ -31,7 +31,7 @@ const SERIES_MAX: usize = 1_000;
 /// Numbers in one answer, which is about two megabytes of text then.
 const CELLS_MAX: usize = 300_000;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NowWanted {
     /// Only this service.
@@ -80,7 +80,7 @@ pub(super) async fn now(
     blocking(move || Ok(Indented(traffic(&api, &wanted)?).into_response())).await?
 }
 
-fn traffic(api: &Context, wanted: &NowWanted) -> Result<Traffic, Problem> {
+pub(super) fn traffic(api: &Context, wanted: &NowWanted) -> Result<Traffic, Problem> {
     let published = api.published();
     if let Some(name) = &wanted.service {
         super::find_service(&published, name)?;

@@ -123,11 +123,15 @@ fn a_unix_socket_serves_whoever_may_open_it() {
     let api = Api::behind(Door::open(&admin, None).unwrap(), sources());
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(api.get("/api/v1/status").json()["workers"], 3);
-    // Any name is good here, for instance the one that curl was given.
+    // Any word is good here, for instance the one that curl was given.
     let any = "GET /api/v1/status HTTP/1.1\r\nHost: weir\r\n";
     assert_eq!(api.send(any, "").status, 200);
-    let page = api.get_with("/", "Origin: http://localhost");
-    page.problem(403, "origin_not_allowed");
+    // Through a tunnel, browsers reach it as well.
+    let tunnelled = "GET /api/v1/status HTTP/1.1\r\nHost: evil.example:8080\r\n";
+    api.send(tunnelled, "").problem(421, "host_not_allowed");
+    let page = |origin: &str| api.get_with("/", &format!("Origin: {origin}"));
+    assert_eq!(page("http://localhost").status, 200);
+    page("http://localhost:8080").problem(403, "origin_not_allowed");
 
     // A second one does not replace the first.
     let error = Door::open(&admin, None).unwrap_err();

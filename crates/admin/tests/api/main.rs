@@ -2,10 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
 mod changes;
+mod dashboard;
 mod document;
 mod door;
 mod metrics_document;
 mod rig;
+mod stream;
 mod traffic;
 
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! An API on loopback, and a client that asks it one thing a connection.
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -326,6 +326,22 @@ impl Api {
         self.send(&head, body)
     }
 
+    /// Asks for a response that has no end: reads its head and what comes with it.
+    pub(crate) fn begin(&self, path: &str, fields: &str) -> Endless {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{fields}\r\n", self.authority());
+        let Address::Ip(address) = self.handle.address() else { panic!("on loopback") };
+        let mut stream = BufReader::new(TcpStream::connect(address).unwrap());
+        stream.get_ref().set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.get_mut().write_all(request.as_bytes()).unwrap();
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(stream.read_line(&mut head).unwrap() > 0, "{head}");
+        }
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let head = head.to_ascii_lowercase();
+        Endless { answer: Answer { status, head, body: String::new() }, stream }
+    }
+
     /// Sends a head without its last line and a body, and reads until the server closes.
     pub(crate) fn send(&self, head: &str, body: &str) -> Answer {
         let request = format!("{head}Connection: close\r\n\r\n{body}");
@@ -333,6 +349,31 @@ impl Api {
             Address::Ip(address) => Answer::to(&request, TcpStream::connect(address).unwrap()),
             Address::Unix(path) => {
                 Answer::to(&request, UnixStream::connect(path.as_path()).unwrap())
+            }
+        }
+    }
+}
+
+/// A response that is still being sent.
+pub(crate) struct Endless {
+    pub(crate) answer: Answer,
+    stream: BufReader<TcpStream>,
+}
+
+impl Endless {
+    /// Returns the next event's name and data, past comments; `None` at the end.
+    pub(crate) fn event(&mut self) -> Option<(String, Value)> {
+        let mut name = None;
+        loop {
+            let mut line = String::new();
+            if self.stream.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
+            // Lines between are those of chunks.
+            if let Some(event) = line.strip_prefix("event: ") {
+                name = Some(event.trim_end().to_owned());
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                return Some((name.unwrap(), serde_json::from_str(data).unwrap()));
             }
         }
     }

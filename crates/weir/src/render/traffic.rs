@@ -30,7 +30,7 @@ pub(crate) fn windows(traffic: &ServiceTraffic, spans_s: &[u64]) -> String {
             continue;
         }
         let ServiceWindow { ended, total: Quantiles { p50_ms, p90_ms, p99_ms }, .. } = window;
-        let Ended { seconds, requests, failed, refused, client_faults } = *ended;
+        let Ended { seconds, requests, failed, refused, client_faults, .. } = *ended;
         columns.row([
             span(seconds, *span_s),
             rate(requests, seconds),

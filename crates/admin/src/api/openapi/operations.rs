@@ -177,6 +177,7 @@ pub(super) fn traffic() -> Vec<Operation> {
         requests(),
         current_traffic(),
         past_traffic(),
+        stream(),
     ]
 }
 
@@ -296,6 +297,35 @@ fn current_traffic() -> Operation {
         (404, "There is no such service."),
         (501, "This process keeps no history."),
     ])
+}
+
+fn stream() -> Operation {
+    Operation {
+        description: Some(
+            "Each event has the name of a topic, and as its data the answer of that path without parameters. The \
+             first ones come at once, further ones when the answer changes, at most once a second. `unavailable`: \
+             a topic's answer cannot be given; its data says why. `closing`: this process passes its listener on, \
+             or ends. After ten seconds without an event there is a comment.",
+        ),
+        ..Operation::new(
+            ("get", "/api/v1/stream"),
+            "stream",
+            "Answers of other paths, sent again as they change (server-sent events)",
+            "Events, until the client closes the connection.",
+            Body("text/event-stream", TEXT.1),
+        )
+        .at([Parameter {
+            name: "topics",
+            within: "query",
+            description: "traffic, status, services, findings, reloads; several separated by commas; all \
+                          without it.",
+            schema: || json!({ "type": "string" }),
+        }])
+        .refuses(&[
+            (400, "The query is not readable, or there is no such topic."),
+            (503, "Eight clients have a stream already."),
+        ])
+    }
 }
 
 fn past_traffic() -> Operation {

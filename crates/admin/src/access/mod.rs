@@ -1,0 +1,81 @@
+//! Who may use a listener that requires a token: whoever presents it, and the sessions of the dashboard
+//! that were begun with it.
+
+mod sessions;
+
+use std::sync::Arc;
+
+use crate::door::Token;
+use crate::problem::Problem;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use sessions::Sessions;
+
+/// What is required.
+pub(crate) struct Access {
+    pub(crate) token: Token,
+    pub(crate) sessions: Sessions,
+}
+
+impl Access {
+    /// For a listener on `port` (`None`: a Unix socket). `None`: no token is required.
+    pub(crate) fn new(token: Option<Token>, port: Option<u16>) -> Option<Arc<Access>> {
+        token.map(|token| Arc::new(Access { token, sessions: Sessions::new(port) }))
+    }
+}
+
+/// Refuses requests that neither have the token nor belong to a session.
+pub(crate) async fn require(
+    State(access): State<Option<Arc<Access>>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(access) = access else { return next.run(request).await };
+    let mut credentials = request.headers().get_all(AUTHORIZATION).iter();
+    let refused = match (credentials.next(), credentials.next()) {
+        (Some(only), None) if bearer(only).is_some_and(|presented| access.token.is(presented)) => {
+            return next.run(request).await;
+        }
+        (None, _) if access.sessions.includes(request.headers(), os::clock::now()) => {
+            return next.run(request).await;
+        }
+        (None, _) => {
+            let message = "a token is needed: Authorization: Bearer TOKEN".to_owned();
+            (Problem::new(StatusCode::UNAUTHORIZED, "token_missing", message), "Bearer")
+        }
+        // RFC 6750 section 3.1.
+        _ => {
+            let message = "this is not the token".to_owned();
+            let challenge = "Bearer error=\"invalid_token\"";
+            (Problem::new(StatusCode::UNAUTHORIZED, "token_wrong", message), challenge)
+        }
+    };
+    let (problem, challenge) = refused;
+    let mut response = problem.into_response();
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    response
+}
+
+/// Returns the bearer token. The scheme is case-insensitive (RFC 9110 section 11.1).
+fn bearer(credentials: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, token) = credentials.as_bytes().split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bearer_token_is_found_whatever_the_case_of_its_scheme() {
+        let found = |text| bearer(&HeaderValue::from_static(text)).map(<[u8]>::to_vec);
+        assert_eq!(found("Bearer abc"), Some(b"abc".to_vec()));
+        assert_eq!(found("bearer  abc"), Some(b"abc".to_vec()));
+        for other in ["", "Bearer", "abc", "Basic YWJj", "Bearerabc"] {
+            assert_eq!(found(other), None, "{other}");
+        }
+    }
+}

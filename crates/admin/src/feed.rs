@@ -1,0 +1,81 @@
+//! The events of `/api/v1/stream`, which all streams share: each is made at most once a second.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+
+/// Maximum number of streams. Each holds one of the listener's connections.
+pub(crate) const STREAMS_MAX: usize = 8;
+
+/// What can be streamed: the answers of these paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Topic {
+    Traffic,
+    Status,
+    Services,
+    Findings,
+    Reloads,
+}
+
+impl Topic {
+    pub(crate) const ALL: [Topic; 5] =
+        [Topic::Traffic, Topic::Status, Topic::Services, Topic::Findings, Topic::Reloads];
+
+    /// Its name, which is the last part of its path.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Topic::Traffic => "traffic",
+            Topic::Status => "status",
+            Topic::Services => "services",
+            Topic::Findings => "findings",
+            Topic::Reloads => "reloads",
+        }
+    }
+}
+
+/// The latest event of each topic, and places for streams.
+pub(crate) struct Feed {
+    latest: [Mutex<Latest>; Topic::ALL.len()],
+    places: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Latest {
+    /// The second in which the event was made.
+    second: u64,
+    /// Grows when the event differs from the one before; 0: there is none yet.
+    version: u64,
+    event: Bytes,
+}
+
+impl Feed {
+    pub(crate) fn new() -> Feed {
+        Feed { latest: Default::default(), places: Arc::new(Semaphore::new(STREAMS_MAX)) }
+    }
+
+    /// Returns a place for one more stream, held until it is dropped.
+    pub(crate) fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
+    }
+
+    /// Returns a topic's event of this second and its version, which is at least 1. `make` is called if it has
+    /// not been made in this second.
+    pub(crate) async fn latest<F: Future<Output = Bytes>>(
+        &self,
+        topic: Topic,
+        make: impl FnOnce() -> F,
+    ) -> (u64, Bytes) {
+        let second = os::clock::since_boot().as_secs();
+        let mut latest = self.latest[topic as usize].lock().await;
+        if latest.version == 0 || latest.second != second {
+            let event = make().await;
+            latest.second = second;
+            if event != latest.event {
+                latest.version += 1;
+                latest.event = event;
+            }
+        }
+        (latest.version, latest.event.clone())
+    }
+}

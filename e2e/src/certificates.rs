@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
@@ -61,6 +62,14 @@ impl Authority {
         let mut params = params(names);
         params.not_before = date_time_ymd(2020, 1, 1);
         params.not_after = date_time_ymd(2021, 1, 1);
+        self.sign(file, params)
+    }
+
+    /// The same; it ends in this time.
+    pub fn issue_ending(&self, file: &str, names: &[&str], left: Duration) -> Pair {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+        let mut params = params(names);
+        params.not_after = date_time_ymd(1970, 1, 1) + since_1970 + left;
         self.sign(file, params)
     }
 

@@ -45,6 +45,35 @@ fn path(path: &Path) -> String {
 }
 
 #[test]
+fn a_certificate_whose_renewal_is_overdue_is_found_until_it_is_renewed() {
+    let Some(scene) = Scene::new("tls-expiring", &["nginx"]) else {
+        return;
+    };
+    let nginx = Nginx::start(&scene, 11, "");
+    let ca = Authority::new(&scene, "ca");
+    let names = ["a.example.com"];
+    let old = ca.issue_ending("a", &names, Duration::from_secs(10 * 24 * 3600));
+    let listener = format!("{}\n[doctor]\ninterval = \"1s\"", tls(&[&old], ""));
+    let weir = Weir::start(&scene, &config(&scene, &listener, "", &[nginx.address()]));
+    let finding = |wanted: bool| {
+        let findings = weir.api("/api/v1/findings");
+        let is_it =
+            |one: &&Value| one["rule"] == "certificate_expiring" && one["is_present"] == true;
+        let found = findings["findings"].as_array().and_then(|all| all.iter().find(is_it).cloned());
+        (found.is_some() == wanted).then_some(found)
+    };
+    let found = wait::until("the finding", SOON, || finding(true)).unwrap();
+    assert_eq!(found["severity"], "warning", "{found:#}");
+    let what = found["what"].as_str().unwrap();
+    assert!(
+        what.starts_with("The certificate for a.example.com on listener public ends on "),
+        "{what}"
+    );
+    ca.issue("a", &names);
+    wait::until("the end of the finding", SOON, || finding(false));
+}
+
+#[test]
 fn the_server_name_chooses_the_certificate() {
     let Some(scene) = Scene::new("tls-sni", &["nginx", "openssl"]) else {
         return;

@@ -28,7 +28,7 @@ use tls::Challenges;
 use tokio::sync::oneshot;
 
 pub use event::{Event, Failure, Source, Status, Update};
-pub use placeholder::placeholder;
+pub use placeholder::{is_placeholder, placeholder};
 pub use store::{State, StateError, Stored, stored};
 
 use crate::http::Http;

@@ -5,6 +5,14 @@ use std::sync::Arc;
 use model::{Certificate, Material};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, date_time_ymd};
 
+/// The beginning of what stands in place of its file's path.
+const PATH: &str = "placeholder for ";
+
+/// Returns whether this certificate stands in for one that has not been issued yet.
+pub fn is_placeholder(certificate: &Certificate) -> bool {
+    certificate.chain.path.to_str().is_some_and(|path| path.starts_with(PATH))
+}
+
 /// The subject, which tells a person who looks at the certificate why it is not trusted.
 const SUBJECT: &str = "Weir: no certificate has been issued yet";
 
@@ -24,7 +32,7 @@ pub fn placeholder(names: &[String]) -> Result<Certificate, String> {
     let key = KeyPair::generate().map_err(unusable)?;
     let certificate = params.self_signed(&key).map_err(unusable)?;
     // Each with its own path, by which metrics tell certificates apart.
-    let path = format!("placeholder for {}", names.join(", "));
+    let path = format!("{PATH}{}", names.join(", "));
     let material =
         |text: String| Material { path: (&path).into(), bytes: Arc::from(text.into_bytes()) };
     Ok(Certificate {
@@ -42,7 +50,9 @@ mod tests {
     #[test]
     fn a_listener_can_use_it() {
         let names = ["a.example".to_owned(), "192.0.2.1".to_owned()];
-        let facts = tls::certificate(&placeholder(&names).unwrap()).unwrap();
+        let certificate = placeholder(&names).unwrap();
+        assert!(is_placeholder(&certificate));
+        let facts = tls::certificate(&certificate).unwrap();
         assert_eq!(facts.names, names);
         assert!(facts.subject.contains(SUBJECT));
         assert!(placeholder(&["h\u{f6}st".to_owned()]).unwrap_err().lines().count() == 1);

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
+use diagnose::facts::Certificate;
 use model::{Moment, Snapshot};
+
+use crate::certificates_in_force::certificates;
 
 /// Interval between reminders.
 const EVERY: Duration = Duration::from_hours(24);
@@ -35,26 +38,18 @@ impl CertificateReminder {
 /// Returns a line for each certificate that expires soon, or has expired, at `now_s` seconds since
 /// 1970-01-01.
 fn ending(snapshot: &Snapshot, now_s: i64) -> Vec<String> {
-    let mut lines = Vec::new();
-    for listener in &snapshot.listeners {
-        for certificate in listener.tls.iter().flat_map(|tls| &tls.certificates) {
-            let Ok(facts) = tls::facts(&certificate.chain) else { continue };
-            if facts.ends_soon(now_s) {
-                let remedy = match &certificate.acme {
-                    None => "renew its file, and it comes into force by itself",
-                    Some(_) => "ACME has not renewed it: `weir status` shows why",
-                };
-                lines.push(format!(
-                    "the certificate of listener {} ({}, for {}) ends on {}; {remedy}",
-                    listener.name,
-                    certificate.chain.path.display(),
-                    facts.names.join(", "),
-                    tls::date(facts.not_after),
-                ));
-            }
-        }
-    }
-    lines
+    let ending = certificates(snapshot, now_s).into_iter().filter(|one| one.ends_soon);
+    let lines = ending.map(|one| {
+        let Certificate { listener, file, names, not_after, is_by_acme, .. } = one;
+        let names = names.join(", ");
+        let remedy = if is_by_acme {
+            "ACME has not renewed it: `weir status` shows why"
+        } else {
+            "renew its file, and it comes into force by itself"
+        };
+        format!("the certificate of listener {listener} ({file}, for {names}) ends on {not_after}; {remedy}")
+    });
+    lines.collect()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod background;
 mod built_in_doctor;
 mod certificate_reminder;
 mod certificates;
+mod certificates_in_force;
 mod commands;
 pub mod configuration;
 mod events;

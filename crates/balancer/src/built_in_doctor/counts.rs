@@ -9,6 +9,8 @@ use decide::{EndpointView, Published};
 use diagnose::facts::{Balancer, BalancerListener, BalancerSample, Known, ServerCounts};
 use model::{Cause, Fault};
 
+use crate::certificates_in_force::certificates;
+
 /// The sources of the counters.
 pub(crate) struct Sources {
     pub(crate) registry: Arc<decide::Registry>,
@@ -41,6 +43,8 @@ impl Sources {
             })
         });
         balancer.listeners = listeners.collect();
+        let now_s = os::clock::wall().as_secs().cast_signed();
+        balancer.certificates = certificates(snapshot, now_s);
     }
 
     /// Returns the counters at this moment.

@@ -19,6 +19,8 @@ pub struct Balancer {
     pub namespace_inode: Known<u64>,
     /// Its listeners.
     pub listeners: Vec<BalancerListener>,
+    /// The certificates of its listeners.
+    pub certificates: Vec<Certificate>,
     /// Connections at once that its configuration allows.
     pub connections_max: Known<u64>,
     /// Oldest first.
@@ -35,6 +37,30 @@ pub struct BalancerListener {
     /// The backlog its configuration asks for; `None`: as much as the kernel grants.
     #[serde(default)]
     pub backlog_asked: Option<u32>,
+}
+
+/// A certificate of a listener.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Certificate {
+    /// The listener's name.
+    pub listener: String,
+    /// The file of the chain.
+    pub file: String,
+    /// The names that it is for.
+    pub names: Vec<String>,
+    /// The day on which it ends: `2026-12-01`.
+    pub not_after: String,
+    /// Seconds until then; negative: since then.
+    pub left_s: i64,
+    /// Seconds from its beginning to its end.
+    pub lifetime_s: i64,
+    /// Whether it ends so soon that its renewal is overdue.
+    pub ends_soon: bool,
+    /// Whether the balancer obtains it by ACME.
+    pub is_by_acme: bool,
+    /// Whether it only stands in for one that has not been issued yet.
+    pub is_placeholder: bool,
 }
 
 /// The balancer at one moment.

@@ -16,7 +16,7 @@ mod traffic;
 
 use serde::{Deserialize, Serialize};
 
-pub use balancer::{Balancer, BalancerListener, BalancerSample, ServerCounts};
+pub use balancer::{Balancer, BalancerListener, BalancerSample, Certificate, ServerCounts};
 pub use capture::{Capture, CaptureConnection, CaptureSide, CaptureUndecoded};
 pub use host::{
     Cgroup, CgroupVersion, Cpu, Host, HostSample, LogLine, NetworkInterrupt, ProcessLimit, Softnet,

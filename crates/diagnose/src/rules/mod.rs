@@ -24,6 +24,7 @@ mod capture_syn_lost;
 mod capture_tail_loss;
 mod capture_twice;
 mod capture_undecoded;
+mod certificate_expiring;
 mod cgroup_throttled;
 mod checks_blind;
 mod client_spike;
@@ -138,6 +139,7 @@ rules! {
     Host failure_wave;
     Host server_syns;
     Host server_loss;
+    Host certificate_expiring;
     Host cgroup_throttled;
     Host cpu_steal;
     Host neighbour_table;

@@ -52,7 +52,7 @@ fn a_certificate_whose_renewal_is_overdue_is_found_until_it_is_renewed() {
     let nginx = Nginx::start(&scene, 11, "");
     let ca = Authority::new(&scene, "ca");
     let names = ["a.example.com"];
-    let old = ca.issue_ending("a", &names, Duration::from_secs(10 * 24 * 3600));
+    let old = ca.issue_ending("a", &names, Duration::from_hours(10 * 24));
     let listener = format!("{}\n[doctor]\ninterval = \"1s\"", tls(&[&old], ""));
     let weir = Weir::start(&scene, &config(&scene, &listener, "", &[nginx.address()]));
     let finding = |wanted: bool| {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::Word;
+use crate::changes::Change;
 
 /// Form of [`Manifest`]; a process that knows only another form refuses to take over.
 pub const FORM: u64 = 1;
@@ -52,6 +53,9 @@ pub struct Manifest {
     /// Descriptor of a file in memory with the history of traffic. Absent from versions without it.
     #[serde(default)]
     pub history: Option<i32>,
+    /// The latest changes. Rows that are not understood are left out. Absent from versions without it.
+    #[serde(default, deserialize_with = "understood")]
+    pub changes: Vec<Change>,
     /// The process's own key for affinity cookies, a secret; absent or null without one.
     #[serde(default)]
     pub affinity_key: Option<String>,

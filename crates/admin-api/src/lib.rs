@@ -6,6 +6,7 @@
 //! and their comments are its descriptions.
 
 pub mod causes;
+pub mod changes;
 pub mod checks;
 pub mod findings;
 pub mod handover;

@@ -16,11 +16,18 @@ pub(crate) enum Topic {
     Services,
     Findings,
     Reloads,
+    Changes,
 }
 
 impl Topic {
-    pub(crate) const ALL: [Topic; 5] =
-        [Topic::Traffic, Topic::Status, Topic::Services, Topic::Findings, Topic::Reloads];
+    pub(crate) const ALL: [Topic; 6] = [
+        Topic::Traffic,
+        Topic::Status,
+        Topic::Services,
+        Topic::Findings,
+        Topic::Reloads,
+        Topic::Changes,
+    ];
 
     /// Its name, which is the last part of its path.
     pub(crate) fn word(self) -> &'static str {
@@ -30,6 +37,7 @@ impl Topic {
             Topic::Services => "services",
             Topic::Findings => "findings",
             Topic::Reloads => "reloads",
+            Topic::Changes => "changes",
         }
     }
 }

@@ -33,6 +33,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use admin_api::changes::Change;
 use admin_api::checks::Plan;
 use admin_api::findings::Findings;
 use admin_api::receipt;
@@ -108,6 +109,8 @@ pub struct Sources {
     pub findings: Option<Source<Findings>>,
     /// The history of traffic, for `/api/v1/traffic` and `/api/v1/history`.
     pub history: Option<Arc<Mutex<History>>>,
+    /// What has changed, the latest first, for `/api/v1/changes`.
+    pub changes: Option<Source<Vec<Change>>>,
     /// How reloads ended, for `/metrics`.
     pub reload_gauges: Option<Source<ReloadGauges>>,
     /// Certificates by ACME, for `/api/v1/status`.
@@ -135,6 +138,7 @@ impl Default for Sources {
             reloads: None,
             findings: None,
             history: None,
+            changes: None,
             reload_gauges: None,
             acme: None,
             switches: Switches::default(),

@@ -27,8 +27,10 @@ const PAGE: &str = r#"<!doctype html>
 <dd>Rates and latencies of the last ten seconds, minute and hour
 <dt><a href="/api/v1/history">GET /api/v1/history</a>
 <dd>The recent past, by the second, by ten seconds, by the minute
+<dt><a href="/api/v1/changes">GET /api/v1/changes</a>
+<dd>What has changed: servers, configurations, maintenance, findings
 <dt><a href="/api/v1/stream">GET /api/v1/stream</a>
-<dd>Traffic, status, services, findings and reloads, sent again as they change
+<dd>Answers of other paths, sent again as they change
 <dt><a href="/api/v1/causes">GET /api/v1/causes</a>
 <dd>The causes with which requests end: meaning, remedy, count
 <dt>GET /api/v1/causes/<var>cause</var>

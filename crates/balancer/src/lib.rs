@@ -14,6 +14,7 @@ mod built_in_doctor;
 mod certificate_reminder;
 mod certificates;
 mod certificates_in_force;
+mod changes;
 mod commands;
 pub mod configuration;
 mod events;

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use admin::{push, scrape};
+use admin_api::changes::Change;
 use model::{Address, Metrics, Snapshot};
 
 use crate::background::Background;
 use crate::built_in_doctor;
+use crate::changes::{Changes, Watch};
 use crate::findings::Findings;
 use crate::sockets::Doors;
 use crate::traffic_history;
@@ -27,6 +29,8 @@ pub(crate) struct Managed<'a> {
     pub(crate) workers: usize,
     /// Asks the workers for requests in flight.
     pub(crate) in_flight: proxy::InFlightReader,
+    /// The changes that the process before this one has seen.
+    pub(crate) earlier: Vec<Change>,
     /// What obtains certificates.
     pub(crate) certificates: certificates::Shared,
     /// What the API shows and does through the workers; the rest is filled in here.
@@ -42,6 +46,7 @@ pub(crate) struct Management {
     /// The history of traffic, and the thread that reads it while this process serves.
     pub(crate) history: traffic_history::Shared,
     history_reader: Option<Background>,
+    pub(crate) changes: Changes,
 }
 
 fn push(
@@ -68,7 +73,7 @@ impl Management {
     /// target.
     pub(crate) fn start(managed: Managed<'_>, doors: Doors) -> Result<Management, Vec<String>> {
         let Managed { snapshot, registry, counters, control, ready, workers, .. } = managed;
-        let Managed { in_flight, certificates, sources, .. } = managed;
+        let Managed { in_flight, certificates, sources, earlier, .. } = managed;
         let findings = Findings::default();
         let watched = built_in_doctor::Sources {
             registry: Arc::clone(registry),
@@ -84,7 +89,12 @@ impl Management {
         };
         let mut rules =
             TrafficRules::new(Arc::clone(registry), Arc::clone(counters), findings.clone());
-        let looks = move |history: &traffic_history::Shared| rules.look(history);
+        let changes = Changes::after(earlier);
+        let mut watch = Watch::begin(Arc::clone(registry), findings.clone(), changes.clone());
+        let looks = move |history: &traffic_history::Shared| {
+            rules.look(history);
+            watch.look();
+        };
         let history_reader = traffic_history::start(counted, Arc::clone(&history), looks)
             .map_err(|error| vec![format!("history: {error}")])?;
         let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
@@ -104,6 +114,7 @@ impl Management {
             key_sets: Some(Arc::new(move || fetching.key_sets())),
             findings: Some(Arc::new(move || findings.report())),
             history: Some(Arc::clone(&history)),
+            changes: Some(changes.source()),
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),
             acme: Some(Arc::new(move || certificates::report(&certificates))),
             ..sources
@@ -129,6 +140,7 @@ impl Management {
             doctor: Some(doctor),
             history,
             history_reader: Some(history_reader),
+            changes,
         })
     }
 

@@ -7,7 +7,7 @@ use crate::{Cause, Moment, ServerLatency, TcpPath, TrialCounts};
 
 crate::words! {
     /// Health according to the checks.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[repr(u8)]
     pub enum Health {
         /// No check, or no result yet: used as if up.
@@ -21,7 +21,7 @@ crate::words! {
 
 crate::words! {
     /// Administrative state; takes precedence over health checks.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[repr(u8)]
     pub enum Administrative {
         /// Receives requests if it is healthy.

@@ -2,6 +2,7 @@
 //! The answers' types are in `admin_api`.
 
 mod causes;
+mod changes;
 mod document;
 mod maintenance;
 #[cfg(test)]
@@ -39,7 +40,7 @@ use crate::{Source, access, gather, guard, page, ui};
 const BODY_MAX_BYTES: usize = 4096;
 
 /// Every route: path, method, handler.
-const ROUTES: [(&str, &str, Answerer); 22] = [
+const ROUTES: [(&str, &str, Answerer); 23] = [
     ("/", "get", || get(page::index)),
     ("/metrics", "get", || get(metrics)),
     ("/api/v1/openapi.json", "get", || get(document::openapi)),
@@ -53,6 +54,7 @@ const ROUTES: [(&str, &str, Answerer); 22] = [
     ("/api/v1/requests", "get", || get(requests::in_flight)),
     ("/api/v1/traffic", "get", || get(traffic::now)),
     ("/api/v1/history", "get", || get(traffic::past)),
+    ("/api/v1/changes", "get", || get(changes::changes)),
     ("/api/v1/stream", "get", || get(stream::stream)),
     ("/api/v1/causes", "get", || get(causes::all)),
     ("/api/v1/causes/{cause}", "get", || get(causes::one)),

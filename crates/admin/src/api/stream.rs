@@ -20,7 +20,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
 
-use super::{Api, blocking, findings_of, reload, services, status, traffic, unreadable_query};
+use super::{
+    Api, blocking, changes, findings_of, reload, services, status, traffic, unreadable_query,
+};
 use crate::bounded::{Seat, Working};
 use crate::context::Context;
 use crate::feed::{STREAMS_MAX, Topic};
@@ -144,6 +146,7 @@ fn answer(api: &Context, topic: Topic) -> Result<String, Problem> {
         Topic::Services => json(&services::all_of(api)),
         Topic::Findings => json(&findings_of(api)?()),
         Topic::Reloads => json(&reload::reloads_of(api)?()),
+        Topic::Changes => json(&changes::of(api, &changes::Wanted::default())?),
     }
 }
 

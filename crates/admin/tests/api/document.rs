@@ -164,7 +164,7 @@ fn every_route_answers_as_described() {
         assert_documented(&answer, operation, &document, &format!("{method} {url}"));
         asked += 1;
     }
-    assert_eq!(asked, 22);
+    assert_eq!(asked, 23);
 }
 
 /// A body that the operation takes.
@@ -219,7 +219,7 @@ fn every_refusal_is_described_too() {
     assert_documented(&api.get("/api/v1/causes/x"), at(none, "get"), &document, none);
     let query = "/api/v1/requests";
     assert_documented(&api.get("/api/v1/requests?x=1"), at(query, "get"), &document, query);
-    for query in ["/api/v1/traffic", "/api/v1/history", "/api/v1/stream"] {
+    for query in ["/api/v1/traffic", "/api/v1/history", "/api/v1/changes", "/api/v1/stream"] {
         let answer = api.get(&format!("{query}?x=1"));
         assert_documented(&answer, at(query, "get"), &document, query);
     }

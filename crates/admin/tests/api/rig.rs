@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use admin::{Door, Listener, Sources, Token};
+use admin_api::changes::Change;
 use admin_api::checks::{Endpoint, Plan, Probe, ProbeResults};
 use admin_api::findings::Findings;
 use admin_api::receipt::{
@@ -154,6 +155,7 @@ pub(crate) fn sources() -> Sources {
         reloads: Some(Arc::new(|| Reloads { reloads: vec![receipt()] })),
         findings: Some(Arc::new(findings)),
         history: Some(Arc::new(Mutex::new(crate::traffic::history()))),
+        changes: Some(Arc::new(changes)),
         reload_gauges: Some(Arc::new(|| ReloadGauges {
             applied: 1,
             unchanged: 0,
@@ -191,6 +193,26 @@ fn findings() -> Findings {
         "could_not_check": [{ "what": "the kernel's log", "reason": "/dev/kmsg: refused" }],
     }))
     .unwrap()
+}
+
+/// A drained server, and a finding.
+fn changes() -> Vec<Change> {
+    let drained = json!({
+        "at_unix_ms": 1_763_619_180_000_u64,
+        "kind": "state",
+        "effect": "neutral",
+        "service": "listings",
+        "server": "127.0.0.1:5001",
+        "what": "127.0.0.1:5001 of listings is being drained.",
+    });
+    let found = json!({
+        "at_unix_ms": 1_763_619_170_000_u64,
+        "kind": "finding",
+        "effect": "trouble",
+        "finding": { "rule": "sack_off", "subject": "net.ipv4.tcp_sack" },
+        "what": "Selective acknowledgements are off.",
+    });
+    serde_json::from_value(json!([drained, found])).unwrap()
 }
 
 /// One address, probed for two services.

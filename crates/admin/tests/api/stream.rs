@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::rig::{Api, Endless, sources};
 
-const TOPICS: [&str; 5] = ["traffic", "status", "services", "findings", "reloads"];
+const TOPICS: [&str; 6] = ["traffic", "status", "services", "findings", "reloads", "changes"];
 
 fn open(api: &Api, topics: &str) -> Endless {
     let stream = api.begin(&format!("/api/v1/stream?topics={topics}"), "");

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use admin_api::changes::Change;
 use admin_api::handover;
 use config::Diff;
 use decide::Published;
@@ -55,6 +56,8 @@ pub(crate) struct Known {
     pub(crate) servers: Option<ServerStates>,
     /// What operators have put into maintenance.
     pub(crate) maintenance: Vec<handover::Maintenance>,
+    /// The latest changes.
+    pub(crate) changes: Vec<Change>,
 }
 
 impl StartOptions {
@@ -123,7 +126,7 @@ impl Balancer {
             mut snapshot,
             mut sockets,
             doors,
-            known,
+            mut known,
             affinity_key,
             identity,
             sources,
@@ -145,13 +148,13 @@ impl Balancer {
         // the listen queue until every name has been looked up.
         let counters = Arc::new(observe::Registry::new());
         let alarm = Arc::new(OnceLock::<proxy::Alarm>::new());
-        let control = start_control(&registry, &snapshot, &alarm, known)?;
+        let control = start_control(&registry, &snapshot, &alarm, &mut known)?;
         configure(&counters, &registry.current());
 
         // The workers accept the waiting clients.
         sockets.grow(workers);
         let listeners = sockets.for_proxy().map_err(|error| vec![format!("listeners: {error}")])?;
-        let proxy = proxy::start(proxy::Options {
+        let proxy = start_workers(proxy::Options {
             registry: Arc::clone(&registry),
             counters: Arc::clone(&counters),
             listeners,
@@ -160,8 +163,7 @@ impl Balancer {
             may_explain,
             identity: identity.clone(),
             challenges: certificates.challenges(),
-        })
-        .map_err(|error| vec![format!("cannot start the workers: {error}")])?;
+        })?;
 
         // From here on, requests that wait for a server that is marked down go elsewhere.
         let _ = alarm.set(proxy.alarm());
@@ -178,6 +180,7 @@ impl Balancer {
             workers,
             in_flight: proxy.in_flight_reader(),
             certificates: certificates.thread(),
+            earlier: known.changes,
             sources,
         };
         let management = Management::start(managed, doors)?;
@@ -308,6 +311,11 @@ impl Balancer {
         traffic_history::lock(&self.management.history).save()
     }
 
+    /// Returns the latest changes, for the process that takes over.
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        self.management.changes.to_handover()
+    }
+
     /// Returns its ID in `CDN-Loop`.
     pub(crate) fn identity(&self) -> &proxy::Identity {
         &self.identity
@@ -361,15 +369,19 @@ fn new_identity() -> proxy::Identity {
     proxy::Identity::new(RandomState::new().hash_one(std::process::id()))
 }
 
+fn start_workers(options: proxy::Options) -> Result<proxy::Handle, Vec<String>> {
+    proxy::start(options).map_err(|error| vec![format!("cannot start the workers: {error}")])
+}
+
 /// Publishes the configuration with what is known from a predecessor, starts probes and name lookups,
 /// and waits for the latter.
 fn start_control(
     registry: &Arc<decide::Registry>,
     snapshot: &Arc<Snapshot>,
     alarm: &Arc<OnceLock<proxy::Alarm>>,
-    Known { servers: mut states, maintenance }: Known,
+    known: &mut Known,
 ) -> Result<control::Control, Vec<String>> {
-    if let Some(states) = &mut states {
+    if let Some(states) = &mut known.servers {
         // Before the first probe, so that its verdict starts with the known health.
         let now = os::clock::now();
         states.restore(&registry.publish(Arc::clone(snapshot), now), now);
@@ -378,11 +390,11 @@ fn start_control(
     let control = control::start(Arc::clone(registry), Arc::clone(snapshot), options)
         .map_err(|error| vec![format!("cannot start the control thread: {error}")])?;
     wait_resolved(&control);
-    if let Some(mut states) = states {
+    if let Some(states) = &mut known.servers {
         // Those whose address is only known now.
         states.restore(&registry.load_full(), os::clock::now());
     }
-    maintenance::restore(registry, &maintenance);
+    maintenance::restore(registry, &known.maintenance);
     Ok(control)
 }
 

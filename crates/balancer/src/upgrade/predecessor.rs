@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use admin_api::changes::Change;
 use admin_api::handover::{self, FORM, Manifest, Message, Opening};
 use model::AffinityKey;
 
@@ -26,6 +27,7 @@ pub(crate) struct Predecessor {
     handed: Handed,
     servers: ServerStates,
     maintenance: Vec<handover::Maintenance>,
+    changes: Vec<Change>,
     history: Option<Vec<u8>>,
     identity: Option<proxy::Identity>,
     affinity_key: Option<AffinityKey>,
@@ -54,6 +56,7 @@ impl Predecessor {
             handed: Handed::default(),
             servers: ServerStates::default(),
             maintenance: Vec::new(),
+            changes: Vec::new(),
             history: None,
             identity: None,
             affinity_key: None,
@@ -97,6 +100,7 @@ impl Predecessor {
         }
         self.servers = ServerStates::from_handover(manifest.servers);
         self.maintenance = manifest.maintenance;
+        self.changes = manifest.changes;
         // Older versions do not send it.
         self.history = manifest.history.and_then(|number| {
             let file = descriptor(number);
@@ -127,6 +131,11 @@ impl Predecessor {
     /// Takes what operators have put into maintenance.
     pub(crate) fn take_maintenance(&mut self) -> Vec<handover::Maintenance> {
         std::mem::take(&mut self.maintenance)
+    }
+
+    /// Takes the latest changes.
+    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
     }
 
     /// Takes the history of traffic, if it sent one.

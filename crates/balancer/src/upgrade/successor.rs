@@ -112,6 +112,7 @@ fn start(
         maintenance: maintenance::to_handover(&balancer.registry),
         instance: Some(balancer.identity().id().to_string()),
         history: history.as_ref().map(AsRawFd::as_raw_fd),
+        changes: balancer.changes(),
         // A secret: it is passed only here, in memory that only the new process has.
         affinity_key: balancer.registry.affinity_key().map(AffinityKey::to_text),
     };

@@ -2,6 +2,7 @@
 
 use admin_api::Configuration;
 use admin_api::causes::{Cause, Causes};
+use admin_api::changes::Changes;
 use admin_api::checks::Plan;
 use admin_api::findings::Findings;
 use admin_api::history::History;
@@ -177,6 +178,7 @@ pub(super) fn traffic() -> Vec<Operation> {
         requests(),
         current_traffic(),
         past_traffic(),
+        changes(),
         stream(),
     ]
 }
@@ -299,6 +301,31 @@ fn current_traffic() -> Operation {
     ])
 }
 
+fn changes() -> Operation {
+    Operation::new(
+        ("get", "/api/v1/changes"),
+        "changes",
+        "What has changed: servers, configurations, maintenance, findings; the last 1,000 changes",
+        "The changes, the latest first.",
+        json_of::<Changes>(),
+    )
+    .at([
+        Parameter {
+            name: "since_unix_ms",
+            within: "query",
+            description: "Only changes at or after this moment, in milliseconds since 1970 (UTC).",
+            schema: || json!({ "type": "integer", "minimum": 0 }),
+        },
+        Parameter {
+            name: "limit",
+            within: "query",
+            description: "Maximum number of changes in the answer.",
+            schema: || json!({ "type": "integer", "minimum": 0, "maximum": 1_000, "default": 200 }),
+        },
+    ])
+    .refuses(&[(400, "The query is not readable."), (501, "This process keeps no changes.")])
+}
+
 fn stream() -> Operation {
     Operation {
         description: Some(
@@ -317,7 +344,7 @@ fn stream() -> Operation {
         .at([Parameter {
             name: "topics",
             within: "query",
-            description: "traffic, status, services, findings, reloads; several separated by commas; all \
+            description: "traffic, status, services, findings, reloads, changes; several separated by commas; all \
                           without it.",
             schema: || json!({ "type": "string" }),
         }])

@@ -1,8 +1,6 @@
-// A server for development: the files as a balancer serves them, below /ui/ and with the same policy, and /api/ of a
-// running balancer: node dev.js [PORT] [ADMIN-ADDRESS]
-// With a token on the balancer, the page's sign-in works as well: this server keeps the token of a session.
+// A server for development: the files as a balancer serves them, below /ui/ and with the same policy, and the API and
+// sessions of a running balancer: node dev.js [PORT] [ADMIN-ADDRESS]
 
-import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import http from "node:http";
 import { served } from "./tools/manifest.js";
@@ -17,8 +15,7 @@ const POLICY =
 http
   .createServer((request, response) => {
     const path = (request.url ?? "/").split("?")[0];
-    if (path.startsWith("/api/")) return forward(request, response);
-    if (path === "/ui/session" && request.method === "POST") return signIn(request, response);
+    if (path.startsWith("/api/") || path === "/ui/session") return forward(request, response);
     // The list is read again each time, so that new files need no restart.
     const found = served().find((one) => "/ui/" + one.path === path);
     if (!found) {
@@ -37,33 +34,11 @@ http
     console.log(`http://127.0.0.1:${port}/ui/ for the balancer at ${host}:${adminPort}`),
   );
 
-/** Tokens by session. @type {Map<string, string>} */
-const sessions = new Map();
-
-/** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
-async function signIn(request, response) {
-  let body = "";
-  for await (const piece of request) body += piece;
-  const authorization = `Bearer ${JSON.parse(body).token}`;
-  const asked = http.get({ host, port: adminPort, path: "/api/v1/status", headers: { authorization } }, (answer) => {
-    answer.resume();
-    const session = randomUUID();
-    if (answer.statusCode === 200) sessions.set(session, authorization);
-    response.writeHead(answer.statusCode === 200 ? 204 : 401, {
-      "set-cookie": `session=${session}; HttpOnly; SameSite=Strict; Path=/`,
-    });
-    response.end();
-  });
-  asked.on("error", () => response.destroy());
-}
-
-/** The API rejects foreign origins and hosts, and this server's are foreign to it.
+/** Forwards a request to the balancer, and its answer as it arrives, which may be a stream of events. The balancer rejects
+ * foreign origins and hosts, and this server's are foreign to it. Its cookie is sent to every port of the host.
  * @param {http.IncomingMessage} request @param {http.ServerResponse} response */
 function forward(request, response) {
-  const { origin: _origin, cookie = "", ...headers } = request.headers;
-  const session = /session=([^;]+)/.exec(cookie)?.[1];
-  const authorization = session && sessions.get(session);
-  if (authorization) headers.authorization = authorization;
+  const { origin: _origin, ...headers } = request.headers;
   const there = http.request(
     {
       host,
@@ -78,5 +53,6 @@ function forward(request, response) {
     },
   );
   there.on("error", () => response.destroy());
+  response.on("close", () => there.destroy());
   request.pipe(there);
 }

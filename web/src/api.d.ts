@@ -147,6 +147,7 @@ export type ListenerTraffic = {
 };
 
 export type Ended = {
+  span_s: number;
   seconds: number;
   requests: number;
   failed: number;
@@ -161,6 +162,7 @@ export type ServiceTraffic = {
 };
 
 export type ServiceWindow = {
+  span_s: number;
   seconds: number;
   requests: number;
   failed: number;
@@ -189,6 +191,7 @@ export type ServerTraffic = {
 };
 
 export type ServerWindow = {
+  span_s: number;
   seconds: number;
   requests: number;
   failed: number;
@@ -281,10 +284,13 @@ export type Finding = {
   rule: string;
   subject: string;
   namespace?: string | null;
+  service?: string | null;
+  servers?: Array<string>;
   severity: "note" | "advice" | "warning" | "critical";
   certainty: "possible" | "likely" | "certain";
   what: string;
   evidence: Array<Evidence>;
+  consequences?: Array<Consequence>;
   why: string;
   remedy?: Array<Remedy>;
   verify: string;
@@ -302,6 +308,12 @@ export type Evidence = {
 };
 
 export type Figure = number | number | string;
+
+export type Consequence = {
+  rule: string;
+  subject: string;
+  what: string;
+};
 
 export type Remedy = {
   action: string;

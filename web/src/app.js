@@ -1,7 +1,8 @@
 // The frame of the page: navigation, the state of the connection, the chosen span, and the view.
 
-import { html, useEffect, useState } from "./html.js";
+import { html, useEffect, useRef, useState } from "./html.js";
 import { parse } from "./logic/address.js";
+import { visible } from "./logic/figures.js";
 import { useBoard } from "./board.js";
 import { PageContext } from "./use.js";
 import { onTheme, shownTheme } from "./theme.js";
@@ -9,6 +10,7 @@ import { Boundary } from "./parts/boundary.js";
 import { Header } from "./parts/header.js";
 import { Navigation } from "./parts/navigation.js";
 import { SignIn } from "./parts/signin.js";
+import { Unavailable } from "./parts/unavailable.js";
 import { Overview } from "./views/overview.js";
 import { ServicesView } from "./views/services.js";
 import { ServiceView } from "./views/service.js";
@@ -35,8 +37,8 @@ const VIEWS = /** @type {Record<string, () => any>} */ ({
   host: HostView,
 });
 
-/** @param {{source: import("./source/source.js").Source}} props */
-export function App({ source }) {
+/** @param {{source: import("./source/source.js").Source, open: import("./use.js").Page["open"]}} props */
+export function App({ source, open }) {
   const [address, setAddress] = useState(() => parse(location.hash));
   useEffect(() => {
     const moved = () => setAddress(parse(location.hash));
@@ -49,13 +51,17 @@ export function App({ source }) {
   const [, redraw] = useState({});
   useEffect(() => onTheme(() => (setTheme(shownTheme()), redraw({}))), []);
   const where = address.page === "service" ? address.name : address.page;
+  const shown = useRef(where);
   useEffect(() => {
     scrollTo(0, 0);
+    // A screen reader goes on where the new page begins.
+    if (shown.current !== where) document.getElementById("main")?.focus({ preventScroll: true });
+    shown.current = where;
   }, [where]);
   const trouble = board.services.some((one) => one.condition.level === "bad");
-  document.title = `${trouble ? "✕ " : ""}${where ? where[0].toUpperCase() + where.slice(1) : "Weir"} – Weir`;
+  document.title = `${trouble ? "✕ " : ""}${visible(where ? where[0].toUpperCase() + where.slice(1) : "Overview")} – Weir`;
   const View = VIEWS[address.page];
-  return html`<${PageContext.Provider} value=${{ source, address, board, theme }}>
+  return html`<${PageContext.Provider} value=${{ source, address, board, theme, open }}>
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <${Navigation} />
     <main id="main" tabindex="-1">
@@ -64,7 +70,7 @@ export function App({ source }) {
         board.connection.phase === "signed-out"
           ? html`<${SignIn} />`
           : board.loaded
-            ? html`<${Boundary} key=${where}><${View} /></${Boundary}>`
+            ? html`${Object.entries(board.errors).map(([path, why]) => html`<${Unavailable} key=${path} path=${path} why=${why} />`)}<${Boundary} key=${where}><${View} /></${Boundary}>`
             : html`<${Loading} connection=${board.connection} />`
       }
     </main>

@@ -13,14 +13,14 @@ import { untilOf } from "./use.js";
 /**
  * @typedef {object} Board
  * @property {Connection} connection
- * @property {boolean} loaded Whether the first answers are here.
+ * @property {boolean} loaded Whether the first answers are here, or were refused.
+ * @property {Record<string, string>} errors Why there is no newer answer, by path.
  * @property {number} now
  * @property {import("./api.js").Status | undefined} status
  * @property {import("./api.js").Traffic | undefined} traffic
  * @property {import("./api.js").Findings | undefined} findings
  * @property {import("./logic/services.js").ServiceRow[]} services
  * @property {import("./logic/history.js").Frame} frame Listeners and services, over the chosen span.
- * @property {boolean} frameLoading
  * @property {import("./logic/events.js").Event[]} events
  */
 
@@ -41,10 +41,11 @@ export const COLUMNS = [
 /** @param {Source} source @param {import("./logic/address.js").Address} address @returns {Board} */
 export function useBoard(source, address) {
   const [connection, setConnection] = useState(
-    /** @type {Connection} */ ({ phase: "connecting", since: null, retryAt: null, why: "" }),
+    /** @type {Connection} */ ({ phase: "connecting", since: null, retryAt: null, why: "", session: false }),
   );
   const [answers, setAnswers] = useState(/** @type {Record<string, any>} */ ({}));
-  const [history, setHistory] = useState({ key: "", frame: emptyFrame() });
+  const [errors, setErrors] = useState(/** @type {Record<string, string>} */ ({}));
+  const [history, setHistory] = useState({ frame: emptyFrame(), error: /** @type {string | null} */ (null) });
   const [seen, setSeen] = useState(/** @type {import("./logic/events.js").Event[]} */ ([]));
   const [past, setPast] = useState(/** @type {import("./api.js").Finding[]} */ ([]));
   const before = useRef(/** @type {import("./api.js").Service[] | null} */ (null));
@@ -53,12 +54,15 @@ export function useBoard(source, address) {
   useEffect(() => source.connection(setConnection), [source]);
   useEffect(() => {
     setAnswers({});
+    setErrors({});
     setSeen([]);
     setPast([]);
     before.current = null;
     const stops = PATHS.map((path) =>
-      source.watch(path, EVERY[path], ({ value }) => {
-        if (value == null) return;
+      source.watch(path, EVERY[path], ({ value, error }) => {
+        setErrors((old) => withError(old, path, error));
+        // A reading that only has an error repeats the last answer.
+        if (value == null || error != null) return;
         setAnswers((old) => ({ ...old, [path]: value }));
         if (path === "findings") setPast((old) => remembered(old, value.findings));
         if (path === "status" && value.pid !== process.current) {
@@ -79,13 +83,13 @@ export function useBoard(source, address) {
   const query = {
     kinds: /** @type {("listener" | "service")[]} */ (["listener", "service"]),
     columns: COLUMNS,
-    // Rounded up, so that the history is not read anew for each service that is added.
+    // Rounded up, so that the history is not read again for each service that is added.
     series: Math.ceil((answers.services?.services.length ?? 0) / SERIES_STEP) * SERIES_STEP,
     span: address.span,
     until: untilOf(address, now),
   };
   const key = JSON.stringify(query);
-  useEffect(() => source.history(query, ({ frame }) => setHistory({ key, frame })), [source, key]);
+  useEffect(() => source.history(query, setHistory), [source, key]);
 
   const { traffic, status, findings, reloads } = answers;
   const services = useMemo(
@@ -108,14 +112,21 @@ export function useBoard(source, address) {
 
   return {
     connection,
-    loaded: Boolean(traffic && answers.services && status),
+    loaded: ["traffic", "services", "status"].every((path) => answers[path] || errors[path] != null),
+    errors: history.error == null ? errors : { ...errors, history: history.error },
     now,
     status,
     traffic,
     findings,
     services,
     frame: history.frame,
-    frameLoading: history.key !== key,
     events: happened,
   };
+}
+
+/** @param {Record<string, string>} errors @param {string} path @param {string | null} error */
+function withError(errors, path, error) {
+  if ((errors[path] ?? null) === error) return errors;
+  const { [path]: _old, ...others } = errors;
+  return error == null ? others : { ...others, [path]: error };
 }

@@ -7,17 +7,18 @@ import { recorded } from "./source/recorded.js";
 import { restoreTheme } from "./theme.js";
 
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
-restoreTheme();
-render(html`<${App} source=${live()} />`, root);
 
-addEventListener("weir-open", async (event) => {
-  const file = /** @type {CustomEvent<File | undefined>} */ (event).detail;
-  if (!file) return;
+/** @param {File} file */
+async function open(file) {
   try {
     const recording = JSON.parse(await file.text());
     if (!recording.answers || !Array.isArray(recording.history)) throw new Error();
-    render(html`<${App} key=${file.name} source=${recorded(recording)} />`, root);
+    render(html`<${App} key=${file.name} source=${recorded(recording)} open=${open} />`, root);
+    return "";
   } catch {
-    alert("This file is not a recording of Weir.");
+    return "This file is not a recording of Weir.";
   }
-});
+}
+
+restoreTheme();
+render(html`<${App} source=${live()} open=${open} />`, root);

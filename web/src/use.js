@@ -9,7 +9,11 @@ import { EVERY } from "./source/source.js";
 
 /** @typedef {import("./source/source.js").Source} Source */
 /** @typedef {import("./logic/address.js").Address} Address */
-/** @typedef {{source: Source, address: Address, board: import("./board.js").Board, theme: string}} Page */
+/**
+ * @typedef {object} Page
+ * @property {Source} source @property {Address} address @property {import("./board.js").Board} board
+ * @property {string} theme @property {(file: File) => Promise<string>} open Opens a recording; returns why it failed, or "".
+ */
 
 export const PageContext = createContext(/** @type {Page} */ (/** @type {unknown} */ (null)));
 
@@ -44,11 +48,10 @@ export function useHistory(query) {
   return { ...reading, loading: query != null && reading.key !== key };
 }
 
-/** The end of the history to ask for: the chosen moment and half the span after it, or null for now.
+/** The end of the history to ask for: that of the shown span, or null for now.
  * @param {Address} address @param {number} now */
-export function untilOf({ at, span }, now) {
-  if (at == null) return null;
-  const until = at + span * 500;
+export function untilOf(address, now) {
+  const [, until] = spanOf(address, now);
   return until < now ? until : null;
 }
 
@@ -58,7 +61,7 @@ export function untilOf({ at, span }, now) {
 export function shownSpan(frame, address, now) {
   const newest = frame.ended.at(-1);
   const [start, end] = spanOf(address, now);
-  const shift = newest != null && address.at == null ? newest - end : 0;
+  const shift = newest != null && address.at == null && address.to == null ? newest - end : 0;
   return [start + shift, end + shift];
 }
 

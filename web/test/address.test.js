@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { format, link, parse, window } from "../src/logic/address.js";
+import { format, link, live, parse, window, zoomed } from "../src/logic/address.js";
 
 test("what is formatted is parsed again, whatever the name", () => {
   for (const name of ["catalog", "a/b:*", "ü <script>", "100%", "a?b#c&d=e", ""]) {
-    const address = { page: "service", name, at: 1795716464880, span: 7200 };
+    const address = { page: "service", name, at: 1795716464880, to: null, span: 7200 };
     assert.deepEqual(parse(format(address)), { ...address, name: name === "" ? "" : name });
   }
 });
 
 test("nonsense is the overview of now", () => {
-  const home = { page: "overview", name: null, at: null, span: 900 };
+  const home = { page: "overview", name: null, at: null, to: null, span: 900 };
   for (const hash of [
     "",
     "#",
@@ -35,4 +35,15 @@ test("the window ends now, or has the moment in its middle as far as there is ti
   assert.deepEqual(window(parse("#/overview"), 2_000_000), [1_100_000, 2_000_000]);
   assert.deepEqual(window(at, 9_000_000), [550_000, 1_450_000]);
   assert.deepEqual(window(at, 1_100_000), [200_000, 1_100_000]);
+});
+
+test("a span that was dragged over stays, until the page is live again", () => {
+  const hash = zoomed(parse("#/service/x?at=5000"), 1_000_000, 1_060_400);
+  assert.equal(hash, "#/service/x?to=1060400&span=60");
+  assert.deepEqual(window(parse(hash), 2_000_000), [1_000_400, 1_060_400]);
+  assert.deepEqual(window(parse(hash), 1_050_000), [990_000, 1_050_000]);
+  assert.equal(live(parse(hash)), "#/service/x");
+  assert.equal(live(parse("#/host?at=5&span=7200")), "#/host?span=7200");
+  assert.equal(parse(zoomed(parse("#/"), 1000, 1001)).span, 10);
+  assert.equal(parse(zoomed(parse("#/?at=1500"), 1000, 2000)).at, 1500);
 });

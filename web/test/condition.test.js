@@ -1,19 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { median } from "../src/logic/condition.js";
+import { orderOf } from "../src/logic/condition.js";
 import { serviceRows } from "../src/logic/services.js";
-import { namedServers } from "../src/logic/subject.js";
-import { began } from "../src/logic/since.js";
-import { emptyFrame, line, merge } from "../src/logic/history.js";
-import { answer, finding, server, serverSeries, serviceState, traffic } from "./made.js";
+import { median, minute, newest, usualFirstByte } from "../src/logic/traffic.js";
+import { finding, server, serviceState, traffic } from "./made.js";
 
-/** @param {import("../src/api.js").Server[]} servers @param {Parameters<typeof traffic>[1]} figures */
-function words(servers, figures) {
-  const [row] = serviceRows([serviceState("a", servers)], traffic("a", figures), []);
-  return Object.fromEntries(row.servers.map((one) => [one.server.address, one.condition.word]));
+/** @param {import("../src/api.js").Server[]} servers @param {import("../src/api.js").Finding[]} [findings] */
+function rowOf(servers, findings = []) {
+  return serviceRows([serviceState("catalog", servers)], undefined, findings)[0];
 }
 
-test("states of Weir come before figures", () => {
+/** @param {ReturnType<typeof rowOf>} row */
+const words = (row) => Object.fromEntries(row.servers.map((one) => [one.server.address, one.condition.word]));
+
+test("states of servers", () => {
   const servers = [
     server("m", { state: "maintenance", health: "down" }),
     server("d", { state: "drain" }),
@@ -23,10 +23,9 @@ test("states of Weir come before figures", () => {
     server("s", { eligible: false }),
     server("p", { slow_start_share: 0.3 }),
     server("u", { health: "unknown" }),
-    server("o"),
-    server("l", { in_flight: 4, in_flight_max: 4 }),
+    server("o", { in_flight: 4, in_flight_max: 4 }),
   ];
-  assert.deepEqual(words(servers, {}), {
+  assert.deepEqual(words(rowOf(servers)), {
     m: "maintenance",
     d: "draining",
     x: "down",
@@ -36,62 +35,71 @@ test("states of Weir come before figures", () => {
     p: "starting",
     u: "ready",
     o: "up",
-    l: "at its limit",
   });
 });
 
-test("a server is slow only against peers, and only with enough requests", () => {
-  const four = ["a", "b", "c", "d"].map((address) => server(address));
-  const usual = { a: { requests: 100 }, b: { requests: 100 }, c: { requests: 100 } };
-  assert.equal(words(four, { ...usual, d: { requests: 100, p50: 1500 } }).d, "slow");
-  assert.equal(words(four, { ...usual, d: { requests: 3, p50: 1500 } }).d, "up");
-  assert.equal(words(four, { ...usual, d: { requests: 100, p50: 60 } }).d, "up");
-  assert.equal(words([server("d")], { d: { requests: 100, p50: 1500 } }).d, "up");
+test("only a finding calls a server slow or failing, whatever its figures are", () => {
+  const servers = [server("a"), server("b")];
+  const figures = traffic("catalog", { a: { requests: 100 }, b: { requests: 100, failed: 90, p50: 9000 } });
+  const [silent] = serviceRows([serviceState("catalog", servers)], figures, []);
+  assert.deepEqual([words(silent), silent.condition.word], [{ a: "up", b: "up" }, "healthy"]);
+  const row = rowOf(servers, [finding({ servers: ["b"] })]);
+  assert.deepEqual([words(row), row.condition.word], [{ a: "up", b: "slow" }, "1 slow"]);
+  assert.equal(row.condition.level, "warn");
+  assert.equal(rowOf(servers, [finding({ servers: ["b"], severity: "critical" })]).condition.level, "bad");
 });
 
-test("a server is failing only if its peers are not", () => {
-  const three = ["a", "b", "c"].map((address) => server(address));
-  assert.equal(
-    words(three, { a: { requests: 100 }, b: { requests: 100 }, c: { requests: 100, failed: 50 } }).c,
-    "failing",
-  );
-  const all = words(three, {
-    a: { requests: 100, failed: 50 },
-    b: { requests: 100, failed: 50 },
-    c: { requests: 100, failed: 50 },
-  });
-  assert.deepEqual(all, { a: "up", b: "up", c: "up" });
+test("findings of other services, of less severity, and ended ones say nothing of a server", () => {
+  const others = [
+    finding({ service: "other", servers: ["a"] }),
+    finding({ servers: ["a"], severity: "advice" }),
+    finding({ servers: ["a"], is_present: false }),
+  ];
+  assert.equal(rowOf([server("a")], others).condition.word, "healthy");
+});
+
+test("checks that fail wrongly are another trouble than checks that pass wrongly", () => {
+  const rule = { rule: "checks_blind", servers: ["a"] };
+  const down = server("a", { health: "down" });
+  const fails = rowOf([down], [finding({ ...rule, subject: "checks of catalog" })]);
+  assert.equal(fails.servers[0].condition.word, "check fails");
+  const passes = rowOf([server("a")], [finding({ ...rule, subject: "a of catalog" })]);
+  assert.equal(passes.servers[0].condition.word, "failing");
+});
+
+test("a finding about a whole service is its condition; without a server it has none", () => {
+  const saturated = finding({ rule: "service_saturated", subject: "catalog", servers: [] });
+  assert.equal(rowOf([server("a")], [saturated]).condition.word, "saturated");
+  assert.equal(rowOf([server("a", { eligible: false })], [saturated]).condition.word, "no server");
 });
 
 test("servers that are down do not make a service lose requests", () => {
-  const [row] = serviceRows(
-    [serviceState("a", [server("x"), server("y", { health: "down", eligible: false })])],
-    undefined,
-    [],
-  );
-  assert.equal(row.condition.level, "warn");
-  assert.equal(row.condition.word, "1 down");
+  const { condition } = rowOf([server("x"), server("y", { health: "down", eligible: false })]);
+  assert.deepEqual([condition.level, condition.word], ["warn", "1 down"]);
 });
 
-test("a finding names its servers by its commands, else by its subject", () => {
-  assert.deepEqual(namedServers(finding({})), [{ service: "catalog", server: "10.0.2.15:80" }]);
-  assert.deepEqual(namedServers(finding({ remedy: [] })), [{ service: "catalog", server: "10.0.2.15:80" }]);
-  assert.deepEqual(namedServers(finding({ remedy: [], subject: "net.core.somaxconn" })), []);
-  const text = finding({ remedy: [{ action: "", commands: ["weir drain a b; rm -rf /"], risk: "" }], subject: "x" });
-  assert.deepEqual(namedServers(text), []);
+test("trouble is sorted first", () => {
+  const order = (/** @type {"bad" | "warn" | "disabled" | "fine"} */ level) => orderOf({ level, word: "w", why: "" });
+  assert.ok(order("bad") < order("warn") && order("warn") < order("disabled") && order("disabled") < order("fine"));
 });
 
-test("when trouble began is read backwards over short pauses", () => {
-  const ended = Array.from({ length: 60 }, (_, row) => (row + 1) * 1000);
-  const p50 = ended.map((_, row) => (row < 20 || row === 30 ? 20_000 : 1_500_000));
-  const frame = merge(emptyFrame(), answer(ended, [serverSeries("a", "x", { first_byte_p50_us: p50 })]), 100);
-  const usual = { p50: 20, limit: null };
-  assert.equal(began(frame, line(frame, "server", "a", "x"), "slow", usual), 20_000);
-  assert.equal(began(frame, line(frame, "server", "a", "x"), "failing", usual), null);
-  assert.equal(began(frame, undefined, "slow", usual), null);
+test("windows are found by their span, or by their place where the API does not name it", () => {
+  const [ten, sixty] = [{ requests: 1 }, { requests: 2 }];
+  assert.deepEqual([newest({ windows: [ten, sixty] }), minute({ windows: [ten, sixty] })], [ten, sixty]);
+  const named = {
+    windows: [
+      { ...sixty, span_s: 60 },
+      { ...ten, span_s: 10 },
+    ],
+  };
+  assert.deepEqual([newest(named)?.requests, minute(named)?.requests], [1, 2]);
+  assert.equal(minute({ windows: [{ span_s: 10 }] }), undefined);
+  assert.equal(newest(undefined), undefined);
 });
 
-test("the median of an even number is the lower one", () => {
+test("what is usual is the lower median of servers with enough requests", () => {
   assert.equal(median([]), null);
   assert.equal(median([4, 1, 3, 2]), 2);
+  const figures = traffic("a", { x: { requests: 9, p50: 5 }, y: { requests: 9, p50: 7 }, z: { requests: 1, p50: 1 } });
+  assert.equal(usualFirstByte(figures.services[0]), 5);
 });

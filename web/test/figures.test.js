@@ -5,10 +5,9 @@ import {
   count,
   duration,
   evidence,
-  millis,
+  figure,
   percent,
   plural,
-  rate,
   share,
   shortened,
   visible,
@@ -17,10 +16,10 @@ import {
 const plain = (/** @type {string} */ text) => text.replaceAll("\u00a0", " ");
 
 test("what was not measured is a dash, never zero", () => {
-  for (const figure of [count, rate, millis, duration, bytes]) {
-    assert.equal(figure(null), "–");
-    assert.equal(figure(undefined), "–");
-    assert.equal(figure(NaN), "–");
+  for (const text of [count, figure, duration, bytes]) {
+    assert.equal(text(null), "–");
+    assert.equal(text(undefined), "–");
+    assert.equal(text(NaN), "–");
   }
   assert.equal(percent(3, 0), "–");
   assert.equal(share(null, 10), "–");
@@ -32,7 +31,7 @@ test("counts have commas between thousands", () => {
 
 test("rates and times keep about three digits", () => {
   assert.deepEqual(
-    [0, 0.003, 0.05, 0.996, 1, 9.94, 9.96, 118.4, 2184].map((value) => plain(rate(value))),
+    [0, 0.003, 0.05, 0.996, 1, 9.94, 9.96, 118.4, 2184].map((value) => plain(figure(value))),
     ["0", "< 0.01", "0.05", "1", "1", "9.9", "10", "118", "2,184"],
   );
 });
@@ -46,7 +45,10 @@ test("durations choose their unit without jumping over one", () => {
     [1508, "1.5 s"],
     [59_900, "59.9 s"],
     [60_000, "1 min"],
-    [3_599_000, "60 min"],
+    [90_000, "1 min 30 s"],
+    [660_000, "11 min"],
+    [3_599_000, "1 h"],
+    [5_400_000, "1 h 30 min"],
     [7_200_000, "2 h"],
     [1_641_600_000, "19 d"],
   ]);
@@ -85,6 +87,7 @@ test("long names keep both ends", () => {
 
 test("characters that would mislead a reader are visible", () => {
   assert.equal(visible("a\u202eb\u0007\u200bc"), "a\\u{202e}b\\u{7}\\u{200b}c");
+  assert.equal(visible("\u061c\u00ad\u180e\u2060\u2064"), "\\u{61c}\\u{ad}\\u{180e}\\u{2060}\\u{2064}");
+  assert.equal(visible("two\n\tlines"), "two\n\tlines");
   assert.equal(visible("<b>é</b>"), "<b>é</b>");
-  assert.equal(visible(null), "");
 });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { serviceRows } from "../src/logic/services.js";
 import { flow, gathered, routed } from "../src/logic/flow.js";
 import { layout } from "../src/logic/layout.js";
-import { server, serviceState, traffic } from "./made.js";
+import { finding, server, serviceState, traffic } from "./made.js";
 
 /** @param {string} key @param {number} rate @returns {import("../src/logic/flow.js").Node} */
 const node = (key, rate) => ({ key, label: key.slice(2), rate, level: "fine", word: "", service: null, stands: 1 });
@@ -41,7 +41,8 @@ test("a listener without traffic takes nothing from a link", () => {
 test("traffic to servers in trouble has a link of its own", () => {
   const figures = { a: { requests: 100 }, b: { requests: 100 }, c: { requests: 50, p50: 2000 } };
   const servers = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map((address) => server(address, { zone: "z" }));
-  const rows = serviceRows([serviceState("s", servers)], traffic("s", figures), []);
+  const slow = finding({ service: "s", servers: ["c"] });
+  const rows = serviceRows([serviceState("s", servers)], traffic("s", figures), [slow]);
   const { links, columns } = flow(traffic("s", figures), rows, null);
   const toZone = links.filter((one) => one.to === "e z");
   assert.deepEqual(

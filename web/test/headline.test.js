@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { serviceRows } from "../src/logic/services.js";
-import { conditionKey, headline } from "../src/logic/headline.js";
+import { headline, whyUnexamined } from "../src/logic/headline.js";
 import { finding, server, serviceState, traffic } from "./made.js";
 
 const SLOW = "10.0.2.15:80";
 const calm = { "10.0.1.1:80": { requests: 200 }, "10.0.1.2:80": { requests: 200 }, [SLOW]: { requests: 200 } };
-const slow = { ...calm, [SLOW]: { requests: 42, p50: 1500 } };
 const servers = Object.keys(calm).map((address) => server(address));
 
 /** @param {Partial<Parameters<typeof headline>[0]>} change @param {import("../src/api.js").Traffic} [seen] */
@@ -15,8 +14,8 @@ function said(change, seen = traffic("catalog", calm)) {
   return headline({
     services: serviceRows([serviceState("catalog", servers)], seen, findings),
     findings,
-    since: new Map(),
     status: { ready: true, uptime_s: 100 },
+    unexamined: null,
     changed: null,
     now: 100_000,
     ...change,
@@ -38,64 +37,72 @@ test("no service, no traffic, not ready", () => {
     said({ status: { ready: true, uptime_s: 4000 } }, traffic("catalog", idle)).title,
     /No request has arrived in the last hour/,
   );
-  assert.match(said({ status: { ready: false, uptime_s: 1 } }).title, /takes no new work/);
+  assert.match(said({ status: { ready: false, uptime_s: 1 } }).title, /not ready/);
 });
 
-test("a finding says what, since when, how sure, what to do, and offers to drain its server", () => {
-  const one = said({ findings: [finding({})] }, traffic("catalog", slow));
+test("nothing is called healthy while traffic is not examined", () => {
+  const one = said({ unexamined: "the doctor is disabled" });
+  assert.equal(one.level, "idle");
+  assert.match(one.title, /Traffic is not examined: the doctor is disabled\./);
+  assert.doesNotMatch(one.title, /healthy/);
+});
+
+test("why traffic is not examined", () => {
+  const answer = { enabled: true, interval_ms: 1, looks: 1, looked_at_unix_ms: 1, findings: [], could_not_check: [] };
+  assert.equal(whyUnexamined(answer, null, true), null);
+  assert.match(whyUnexamined(answer, null, false) ?? "", /history_memory_max is 0/);
+  assert.match(whyUnexamined({ ...answer, enabled: false }, null, true) ?? "", /disabled/);
+  assert.match(whyUnexamined(undefined, "not available here", true) ?? "", /not available here/);
+  assert.match(whyUnexamined(undefined, null, true) ?? "", /no answer yet/);
+});
+
+test("a finding says what, since when, how sure, what follows, what to do, and offers to drain its server", () => {
+  const consequences = [{ rule: "service_saturated", subject: "catalog", what: "catalog is saturated." }];
+  const one = said({ findings: [finding({ consequences })] });
   assert.equal(one.title, "10.0.2.15:80 of catalog is slow.");
   assert.match(one.detail, /^Since .*\(50\u00a0s\)\. Certain\. It uses its limit\. To do: Drain it\.$/);
+  assert.deepEqual(one.consequences, ["catalog is saturated."]);
   assert.equal(one.drain?.row.server.address, SLOW);
   assert.equal(one.evidence?.page, "findings");
-  assert.equal(one.more, 0);
+  assert.equal(one.more, null);
 });
 
 test("findings about traffic come before those about the host, critical ones before all", () => {
-  const host = finding({ rule: "somaxconn", subject: "net.core.somaxconn", remedy: [], what: "A setting." });
-  assert.match(said({ findings: [host, finding({})] }, traffic("catalog", slow)).title, /is slow/);
+  const host = finding({ rule: "somaxconn", subject: "x", service: null, servers: [], remedy: [], what: "A setting." });
+  const one = said({ findings: [host, finding({})] });
+  assert.match(one.title, /is slow/);
+  assert.deepEqual(one.more, { page: "findings", count: 1 });
   const lost = { ...host, severity: /** @type {const} */ ("critical"), what: "Lost." };
   assert.equal(said({ findings: [finding({}), lost] }).title, "Lost.");
 });
 
-test("advice, notes and findings that are over are no headline", () => {
+test("advice, notes and findings that have ended are no headline", () => {
   const findings = [finding({ severity: "advice" }), finding({ severity: "note" }), finding({ is_present: false })];
   assert.equal(said({ findings }).level, "fine");
 });
 
-test("without a finding the figures speak, and the page says that it only compares", () => {
-  const since = new Map([[conditionKey("catalog", SLOW, "slow"), { at: 52_000, before: false }]]);
-  const one = said({ since }, traffic("catalog", slow));
-  assert.equal(one.level, "warn");
-  assert.equal(one.title, "10.0.2.15:80 of catalog is slow.");
-  assert.match(
-    one.detail,
-    /^Since .*\(48\u00a0s\)\. Its median response time is 1\.5\u00a0s, that of its peers 20\u00a0ms\..*no finding explains it/,
-  );
-  assert.equal(one.drain?.row.server.address, SLOW);
-});
-
-test("a finding about a server that does not exist offers no action", () => {
-  const stranger = finding({
-    subject: "evil of nothing",
-    remedy: [{ action: "x", commands: ["weir drain nothing evil"], risk: "" }],
-  });
-  assert.equal(said({ findings: [stranger] }).drain, null);
-});
-
-test("the last server is never offered for draining", () => {
+test("nothing is offered for draining unless the finding proposes it, for one server that can be spared", () => {
+  const drain = (/** @type {import("../src/api.js").Finding} */ one) => said({ findings: [one] }).drain;
+  assert.equal(drain(finding({ servers: ["10.9.9.9:80"] })), null);
+  assert.equal(drain(finding({ service: "nothing" })), null);
+  assert.equal(drain(finding({ servers: [SLOW, "10.0.1.1:80"] })), null);
+  const remedy = [{ action: "Correct the check", commands: ["weir status"], risk: "" }];
+  assert.equal(drain(finding({ rule: "checks_blind", subject: "checks of catalog", remedy })), null);
   const alone = [server(SLOW), server("10.0.1.1:80", { eligible: false, health: "down" })];
-  const rows = serviceRows([serviceState("catalog", alone)], traffic("catalog", slow), [finding({})]);
+  const rows = serviceRows([serviceState("catalog", alone)], undefined, [finding({})]);
   assert.equal(said({ services: rows, findings: [finding({})] }).drain, null);
 });
 
-test("a service without a server that receives requests is the worst", () => {
+test("a service without a server that receives requests comes before a finding that only warns", () => {
   const none = servers.map((one) => ({ ...one, eligible: false, health: /** @type {const} */ ("down") }));
-  const one = said({ services: serviceRows([serviceState("catalog", none)], traffic("catalog", calm), []) });
+  const services = serviceRows([serviceState("catalog", none)], traffic("catalog", calm), []);
+  const one = said({ services, findings: [finding({})] });
   assert.equal(one.level, "bad");
   assert.equal(one.title, "catalog has no server that receives requests.");
+  assert.deepEqual(one.more, { page: "findings", count: 1 });
 });
 
-test("several servers with the same trouble are one sentence", () => {
+test("several servers with the same state are one sentence", () => {
   const down = [
     server("a:1"),
     ...["b:1", "c:1"].map((address) => server(address, { eligible: false, health: "down" })),
@@ -103,21 +110,21 @@ test("several servers with the same trouble are one sentence", () => {
   const one = said({ services: serviceRows([serviceState("catalog", down)], traffic("catalog", calm), []) });
   assert.equal(one.title.replaceAll("\u00a0", " "), "2 servers of catalog are down.");
   assert.equal(one.level, "warn");
-  assert.equal(one.more, 0);
+  assert.equal(one.more, null);
 });
 
-test("lost requests come before a finding that only warns", () => {
-  const figures = { ...slow, "10.0.1.1:80": { requests: 200, failed: 100 } };
-  const one = said({
-    findings: [finding({})],
-    services: serviceRows([serviceState("catalog", servers)], traffic("catalog", figures), [finding({})]),
-  });
-  assert.equal(one.title, "10.0.1.1:80 of catalog is failing.");
-  assert.equal(one.more, 1);
-});
-
-test("a finding about several servers does not offer to drain one of them", () => {
-  const commands = ["weir drain catalog 10.0.1.1:80", "weir drain catalog 10.0.1.2:80"];
-  const zone = finding({ subject: "zone a of catalog", remedy: [{ action: "Drain them", commands, risk: "" }] });
-  assert.equal(said({ findings: [zone] }).drain, null);
+test("a service in maintenance is no trouble", () => {
+  const none = servers.map((one) => ({ ...one, eligible: false }));
+  const maintenance = [
+    {
+      kind: /** @type {const} */ ("service"),
+      name: "catalog",
+      on: true,
+      in_file: true,
+      by_operator: false,
+      retry_after_ms: null,
+    },
+  ];
+  const services = serviceRows([serviceState("catalog", none)], traffic("catalog", calm), [], maintenance);
+  assert.equal(said({ services }).level, "fine");
 });

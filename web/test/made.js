@@ -60,6 +60,7 @@ export function serviceState(name, servers, change = {}) {
 function window(requests, change = {}) {
   const none = { p50_ms: null, p90_ms: null, p99_ms: null };
   return {
+    span_s: 10,
     seconds: 10,
     requests,
     failed: 0,
@@ -78,6 +79,11 @@ function window(requests, change = {}) {
   };
 }
 
+/** @template {{span_s: number}} T @param {T} window @param {number[]} spans */
+function windows(window, spans) {
+  return spans.map((span) => ({ ...window, span_s: span }));
+}
+
 /** Traffic of one service in three equal windows.
  * @param {string} name @param {Record<string, {requests: number, failed?: number, p50?: number}>} servers
  * @returns {import("../src/api.js").Traffic} */
@@ -89,13 +95,14 @@ export function traffic(name, servers) {
     at_unix_ms: 100_000,
     spans_s: [10, 60, 3600],
     cpu: [null, null, null],
-    listeners: [{ name: "public", windows: [whole, whole, whole] }],
+    listeners: [{ name: "public", windows: windows(whole, [10, 60, 3600]) }],
     services: [
       {
         name,
-        windows: [whole, whole, whole],
+        windows: windows(whole, [10, 60, 3600]),
         servers: all.map(([address, { requests: own, failed = 0, p50 = 20 }]) => {
           const one = {
+            span_s: 10,
             seconds: 10,
             requests: own,
             failed,
@@ -103,7 +110,7 @@ export function traffic(name, servers) {
             round_trip_ms: null,
             first_byte: { p50_ms: own ? p50 : null, p90_ms: null, p99_ms: null },
           };
-          return { address, windows: [one, one] };
+          return { address, windows: windows(one, [10, 60]) };
         }),
       },
     ],
@@ -115,6 +122,8 @@ export function finding(change) {
   return {
     rule: "server_slow",
     subject: "10.0.2.15:80 of catalog",
+    service: "catalog",
+    servers: ["10.0.2.15:80"],
     severity: "warning",
     certainty: "certain",
     what: "10.0.2.15:80 of catalog is slow.",

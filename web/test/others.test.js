@@ -2,20 +2,20 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expiry, fromFiles } from "../src/logic/certificates.js";
 import { serviceRows } from "../src/logic/services.js";
-import { putBack, takenOut, weighed } from "../src/logic/effect.js";
+import { maintained, putBack, takenOut, weighed } from "../src/logic/effect.js";
 import { differences, events } from "../src/logic/events.js";
 import { level, marks, runs } from "../src/logic/heat.js";
 import { emptyFrame, merge } from "../src/logic/history.js";
 import { spark } from "../src/logic/spark.js";
 import { SERVER_5XX, endings, stacked, withGaps } from "../src/logic/stack.js";
 import { limit, sentences, track } from "../src/logic/story.js";
-import { tiles } from "../src/logic/tiles.js";
+import { isMarked, levels, tiles } from "../src/logic/tiles.js";
 import { matches, titleOf } from "../src/logic/tree.js";
 import { answer, finding, server, service, serviceState, traffic } from "./made.js";
 
 const plain = (/** @type {string[]} */ texts) => texts.join(" ").replaceAll("\u00a0", " ");
 
-test("draining says how much moves where, and when that is too much", () => {
+test("draining says only what is certain", () => {
   const servers = [server("a", { in_flight: 9, in_flight_max: 10 }), server("b", { in_flight: 6, in_flight_max: 10 })];
   const [row] = serviceRows(
     [serviceState("s", servers)],
@@ -25,16 +25,23 @@ test("draining says how much moves where, and when that is too much", () => {
   const effect = takenOut(row, row.servers[0], "drain");
   assert.match(
     plain(effect.sentences),
-    /^42 requests\/s move to 1 server, which use 60 % of their limit\. 9 requests in flight there will be finished\./,
+    /^It receives no new requests\. In the last 10 s it received 42 requests\/s\. 1 other server of s receives requests now; 6 of at most 10 are in flight there\. 9 requests in flight there will be finished\./,
   );
-  assert.match(effect.warning ?? "", /about 12 of their 10/);
+  assert.equal(effect.warning, null);
 });
 
 test("draining the only server warns", () => {
   const [row] = serviceRows([serviceState("s", [server("a")])], traffic("s", { a: { requests: 10 } }), []);
-  assert.match(takenOut(row, row.servers[0], "drain").warning ?? "", /Every request of s will be refused/);
+  assert.match(
+    takenOut(row, row.servers[0], "drain").warning ?? "",
+    /No other server of s receives requests now\. Unless/,
+  );
   assert.match(plain(putBack(row, row.servers[0]).sentences), /again/);
   assert.match(weighed(row, row.servers[0], 0).warning ?? "", /refused/);
+  assert.match(
+    plain(maintained(row, true).sentences),
+    /answers new requests of s with 503\. In the last 10 s it received 1 requests/,
+  );
 });
 
 test("a changed server is an event, many at once are one", () => {
@@ -65,6 +72,23 @@ test("ready servers that left and returned are one event with its duration", () 
     all.map(({ at, title, detail }) => [at, title, detail].join("; ").replaceAll("\u00a0", " ")),
     ["8000; s: only 1 of 3 servers ready; until now", "3000; s: only 2 of 3 servers ready; for 3 s"],
   );
+});
+
+test("having no ready server ends with the first, and a finding marks the tile that it is about", () => {
+  const ready = [2, 0, 0, 1, 1];
+  const ended = ready.map((_, row) => (row + 1) * 1000);
+  const frame = merge(emptyFrame(), answer(ended, [service("s", { servers_ready: ready })]), 100);
+  const [event] = events({ reloads: [], findings: [], frame, seen: [], started: null });
+  assert.deepEqual([event.title, event.detail], ["s: no server ready", "for 2\u00a0s"]);
+  const tile = (/** @type {string} */ label) => ({ label, value: "", unit: "", note: "", line: [] });
+  const slow = [finding({})];
+  assert.deepEqual(
+    ["p99 of catalog", "p99 of other", "p50 of catalog", "Failed"].map((label) => isMarked(tile(label), slow)),
+    [true, false, false, false],
+  );
+  const blind = { rule: "checks_blind", subject: "10.0.2.15:80 of catalog" };
+  assert.ok(isMarked(tile("Failed"), [finding(blind)]));
+  assert.ok(!isMarked(tile("Failed"), [finding({ ...blind, subject: "checks of catalog" })]));
 });
 
 test("findings begin and end; advice is no event", () => {
@@ -175,9 +199,29 @@ test("the tiles compare with a minute before, and name whose quantile it is", ()
     "Refused here: 0 /s, 0 a minute before",
     "p50 of busy: 20 ms, 20 ms a minute before",
     "p99 of slow: 900 ms, 900 ms a minute before",
-    "In flight: 5 , 1 request waiting",
+    "In flight: 5 , 1 request queued",
   ]);
   assert.ok(tiles(emptyFrame(), 0, null).every(({ value }) => value === "–"));
+});
+
+test("the tiles of now have the quantiles of the windows, and count a shared server once", () => {
+  const seen = traffic("a", { x: { requests: 100 } });
+  const one = seen.services[0];
+  const windows = one.windows.map((window) => ({ ...window, total: { p50_ms: 7, p90_ms: 8, p99_ms: 9 } }));
+  const shared = server("x", { in_flight: 3, in_flight_max: 10 });
+  const now = {
+    services: [{ ...one, windows }],
+    levels: levels([serviceState("a", [shared]), serviceState("b", [shared])]),
+  };
+  const shown = tiles(emptyFrame(), 0, now);
+  assert.deepEqual(
+    shown.slice(3).map(({ label, value, unit, line }) => [label, value, unit, line]),
+    [
+      ["p50 of a", "7", "ms", []],
+      ["p99 of a", "9", "ms", []],
+      ["In flight", "3", "of 10", []],
+    ],
+  );
 });
 
 /** @param {Partial<import("../src/api.js").Request>} change @returns {import("../src/api.js").Request} */
@@ -197,8 +241,8 @@ const request = (change) => ({
 });
 
 test("a request's stages are followed from answer to answer, and forgotten when it is gone", () => {
-  let tracked = track(new Map(), [request({})], 1);
-  tracked = track(tracked, [request({ age_ms: 1010, stage: "response", server: "a" })], 2);
+  let tracked = track(new Map(), [request({})]);
+  tracked = track(tracked, [request({ age_ms: 1010, stage: "response", server: "a" })]);
   const one = tracked.get("r");
   assert.deepEqual(one?.stages, [
     { stage: "queue", from: 0, to: 1010 },
@@ -208,11 +252,11 @@ test("a request's stages are followed from answer to answer, and forgotten when 
     plain(one ? sentences(one, true) : []),
     /arrived 1 s ago at l for s, from c\. Now it waits for the server's response \(a\)\./,
   );
-  assert.equal(track(tracked, [], 3).size, 0);
+  assert.equal(track(tracked, []).size, 0);
 });
 
 test("a stage that was not seen from its beginning is not dated", () => {
-  const one = track(new Map(), [request({ stage: "response", server: "a" })], 1).get("r");
+  const one = track(new Map(), [request({ stage: "response", server: "a" })]).get("r");
   assert.match(plain(one ? sentences(one, true) : []), /not known/);
 });
 

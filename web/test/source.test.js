@@ -1,75 +1,58 @@
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
+import { after, beforeEach, test } from "node:test";
 import { History } from "../src/source/rows.js";
 import { recorded } from "../src/source/recorded.js";
 import { live } from "../src/source/live.js";
+import { browser, wait } from "./browser.js";
 import { answer, serverSeries, service } from "./made.js";
 
-const wait = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** What the live source uses of a browser. */
-const page = { hidden: false, addEventListener() {} };
-/** @type {string[]} */
-let asked = [];
-/** @type {(path: string, init: any) => {status: number, body: any}} */
-let respond = () => ({ status: 200, body: {} });
-const intervals = /** @type {NodeJS.Timeout[]} */ ([]);
-const real = globalThis.setInterval;
-Object.assign(globalThis, {
-  document: page,
-  setInterval: (/** @type {() => void} */ call, /** @type {number} */ ms) => {
-    const timer = real(call, ms);
-    intervals.push(timer);
-    return timer;
-  },
-  fetch: async (/** @type {string} */ path, /** @type {any} */ init) => {
-    asked.push(`${init.method ?? "GET"} ${path}`);
-    const { status, body } = respond(path, init);
-    if (status === 0) throw new TypeError("no connection");
-    return { status, ok: status < 300, json: async () => body };
-  },
-});
-after(() => intervals.forEach((timer) => clearInterval(timer)));
+/** Answers all but the stream, so that topics are polled.
+ * @param {(path: string, init: any) => import("./browser.js").Answer} answer */
+function respond(answer) {
+  browser.respond = (path, init) =>
+    path.startsWith("/api/v1/stream") ? { status: 501, body: { message: "no stream" } } : answer(path, init);
+}
+const asked = () => browser.asked.filter((one) => !one.includes("/stream"));
+beforeEach(browser.reset);
+after(browser.reset);
 
 test("a path is read at once and again, and no more after nobody watches it", async () => {
-  asked = [];
-  respond = () => ({ status: 200, body: { at_unix_ms: Date.now() } });
+  respond(() => ({ status: 200, body: { at_unix_ms: Date.now() } }));
   const source = live();
   const seen = /** @type {any[]} */ ([]);
   const stop = source.watch("traffic", 300, (reading) => seen.push(reading));
-  await wait(900);
+  await wait(1500);
   stop();
-  const reads = asked.length;
+  const reads = asked().length;
   assert.ok(reads >= 2 && seen.length === reads, `${reads} reads, ${seen.length} seen`);
   await wait(600);
-  assert.equal(asked.length, reads);
+  assert.equal(asked().length, reads);
 });
 
 test("a hidden page reads nothing", async () => {
-  asked = [];
-  page.hidden = true;
+  browser.hide(true);
   const source = live();
   source.watch("status", 300, () => {});
   await wait(600);
-  page.hidden = false;
-  assert.deepEqual(asked, []);
+  assert.deepEqual(browser.asked, []);
+  browser.hide(false);
 });
 
 test("without an answer the connection is lost, said, and tried again after a while; then it is back", async () => {
-  respond = () => ({ status: 0, body: null });
+  respond(() => ({ status: 0, body: null }));
   const source = live();
   const phases = /** @type {string[]} */ ([]);
   source.connection(({ phase, retryAt }) => phases.push(retryAt ? `${phase}, tries again` : phase));
   source.watch("status", 300, () => {});
   await wait(700);
   assert.deepEqual(phases, ["connecting", "lost, tries again"]);
-  respond = () => ({ status: 200, body: {} });
+  respond(() => ({ status: 200, body: {} }));
   await wait(900);
   assert.equal(phases.at(-1), "connected");
 });
 
 test("an answer that says no reaches the view, and does not end the connection", async () => {
-  respond = () => ({ status: 501, body: { error: "not_available", message: "a reload is not available" } });
+  respond(() => ({ status: 501, body: { error: "not_available", message: "a reload is not available" } }));
   const source = live();
   const seen = /** @type {any[]} */ ([]);
   source.watch("reloads", 300, (reading) => seen.push(reading));
@@ -77,42 +60,62 @@ test("an answer that says no reaches the view, and does not end the connection",
   assert.deepEqual(seen, [{ value: null, error: "a reload is not available" }]);
 });
 
-test("without a session the page stops reading, and the token is only posted", async () => {
-  asked = [];
-  let open = false;
+test("without a session the page stops reading; the token is only posted, and the key is sent with every request", async () => {
   const bodies = /** @type {string[]} */ ([]);
-  respond = (path, init) => {
+  const methods = /** @type {string[]} */ ([]);
+  respond((path, init) => {
     if (path === "/ui/session") {
-      bodies.push(init.body);
-      open = JSON.parse(init.body).token === "right";
-      return { status: open ? 204 : 401, body: null };
+      methods.push(init.method);
+      if (init.method === "DELETE") return { status: 204 };
+      assert.equal(init.headers["weir-request"], "1");
+      bodies.push(JSON.parse(init.body).token);
+      if (bodies.length === 3) return { status: 429, headers: { "retry-after": "17" } };
+      return bodies.at(-1) === "right" ? { status: 200, body: { key: "k1" } } : { status: 401, body: {} };
     }
-    return open ? { status: 200, body: {} } : { status: 401, body: { error: "token_missing" } };
-  };
+    return init.headers["weir-session"] === "k1" ? { status: 200, body: {} } : { status: 401, body: {} };
+  });
   const source = live();
   const phases = /** @type {string[]} */ ([]);
-  source.connection(({ phase }) => phases.push(phase));
-  source.watch("status", 300, () => {});
+  source.connection(({ phase, session, why }) => phases.push(`${phase} ${session}${why}`));
+  source.watch("causes", 300, () => {});
   await wait(900);
-  assert.equal(phases.at(-1), "signed-out");
-  assert.equal(asked.length, 1);
+  assert.equal(phases.at(-1), "signed-out false");
+  assert.equal(asked().length, 1);
   assert.equal(await source.signIn?.("wrong"), "This is not the token.");
   assert.equal(await source.signIn?.("right"), null);
   await wait(500);
+  assert.equal(phases.at(-1), "connected true");
+  assert.match((await source.signIn?.("again")) ?? "", /Try again in 17 s/);
+  await source.signOut?.();
+  assert.equal(phases.at(-1), "signed-out falseYou are signed out.");
+  assert.equal(browser.stored.size, 0);
+  assert.deepEqual(bodies, ["wrong", "right", "again"]);
+  assert.equal(methods.at(-1), "DELETE");
+  assert.ok(asked().every((one) => !one.includes("right")));
+});
+
+test("one path without an answer is no lost connection, and its last answer stays", async () => {
+  let slow = false;
+  respond((path) => (slow && path.endsWith("causes") ? { status: 0 } : { status: 200, body: { path } }));
+  const source = live();
+  const phases = /** @type {string[]} */ ([]);
+  source.connection(({ phase }) => phases.push(phase));
+  const readings = /** @type {any[]} */ ([]);
+  source.watch("causes", 300, (reading) => readings.push(reading));
+  source.watch("checks", 300, () => {});
+  await wait(200);
+  slow = true;
+  await wait(700);
   assert.equal(phases.at(-1), "connected");
-  assert.ok(asked.every((one) => !one.includes("right")));
-  assert.deepEqual(
-    bodies.map((one) => JSON.parse(one)),
-    [{ token: "wrong" }, { token: "right" }],
-  );
+  assert.deepEqual(readings.at(-1), { value: { path: "/api/v1/causes" }, error: "The admin API cannot be reached." });
 });
 
 test("an action is a POST that other origins cannot send, and its refusal is passed on", async () => {
   let init = /** @type {any} */ (null);
-  respond = (_path, given) => {
+  respond((_path, given) => {
     init = given;
     return { status: 404, body: { error: "server_not_found", message: "no such server" } };
-  };
+  });
   const outcome = await live().act?.("services/a%2Fb/servers/x/state", { state: "drain" });
   assert.deepEqual(outcome && [outcome.ok, outcome.message], [false, "no such server"]);
   assert.equal(init.method, "POST");
@@ -165,6 +168,16 @@ test("history is read as a whole once, then only its new rows", async () => {
   );
 });
 
+test("a clock that was set back starts the rows again", async () => {
+  const history = new History(
+    { kinds: ["service"], columns: ["requests"], series: 1, span: 900, until: null },
+    () => {},
+  );
+  await history.read(balancer(2_000_000), 2_000_000);
+  await history.read(balancer(1_900_000), 1_900_000);
+  assert.equal(history.frame.ended.at(-1), 1_900_000);
+});
+
 test("a span that has ended is read once", async () => {
   const history = new History({ kinds: ["service"], columns: [], series: 1, span: 900, until: 1_500_000 }, () => {});
   (await history.read(balancer(2_000_000), 2_000_000))();
@@ -205,6 +218,26 @@ test("a recording answers like the balancer of its moment, and changes nothing",
   );
 });
 
+test("a recording shows its finest rows that reach back far enough", () => {
+  const rows = (/** @type {number} */ step, /** @type {number} */ number) => {
+    const ended = Array.from({ length: number }, (_, row) => 6_000_000 - (number - 1 - row) * step);
+    return { ...answer(ended, [service("a", { requests: ended.map(() => 1) })]), step_ms: step };
+  };
+  const stepOf = (/** @type {import("../src/api.js").History[]} */ history, /** @type {number} */ span) => {
+    let step = 0;
+    const source = recorded({ at_unix_ms: 6_000_000, answers: {}, history });
+    const query = { kinds: [/** @type {const} */ ("service")], columns: [], series: 1, span, until: null };
+    source.history(query, ({ frame }) => {
+      step = frame.stepMs;
+    });
+    return step;
+  };
+  const old = [rows(60_000, 90), rows(1000, 900), rows(10_000, 540)];
+  assert.deepEqual([stepOf(old, 900), stepOf(old, 7200)], [1000, 10_000]);
+  const young = [rows(1000, 480), rows(10_000, 48), rows(60_000, 8)];
+  assert.deepEqual([stepOf(young, 900), stepOf(young, 86_400)], [1000, 1000]);
+});
+
 test("many series get longer rows instead of a part of the answer", async () => {
   const asked = /** @type {string[]} */ ([]);
   for (const [series, span] of [
@@ -226,8 +259,9 @@ test("many series get longer rows instead of a part of the answer", async () => 
 });
 
 test("a refused history is no lost connection", async () => {
-  respond = (path) =>
-    path.includes("history") ? { status: 400, body: { message: "no such column" } } : { status: 200, body: {} };
+  respond((path) =>
+    path.includes("history") ? { status: 400, body: { message: "no such column" } } : { status: 200, body: {} },
+  );
   const source = live();
   const phases = /** @type {string[]} */ ([]);
   source.connection(({ phase }) => phases.push(phase));

@@ -1,4 +1,4 @@
-// Looks at every page in a real browser: takes a screenshot, runs axe, and reports what axe finds serious, what the
+// Opens every page in a real browser, wide and narrow, light and dark: takes a screenshot, runs axe, and reports what axe finds serious, what the
 // Content-Security-Policy blocks, errors in the console, and pages that are wider than the window.
 // node tools/look.js URL FOLDER [FILTER]
 
@@ -24,14 +24,8 @@ const pages = [
   "configuration",
   "host",
 ];
-const looks = [
-  ...pages.flatMap((page) => [
-    { page, width: 1400, theme: "light" },
-    { page, width: 390, theme: "light" },
-  ]),
-  ...["overview", `service/${service}`, "findings", "causes"].map((page) => ({ page, width: 1400, theme: "dark" })),
-  { page: "overview", width: 390, theme: "dark" },
-]
+const looks = ["light", "dark"]
+  .flatMap((theme) => [1400, 390].flatMap((width) => pages.map((page) => ({ page, width, theme }))))
   .map((look) => ({ ...look, name: `${look.page.replace(/\W+/g, "-")}-${look.width}-${look.theme}` }))
   .filter(({ name }) => name.includes(filter));
 
@@ -52,7 +46,7 @@ for (const { page, width, theme, name } of looks) {
   await tab.screenshot({ path: `${folder}/${name}.png`, fullPage: Boolean(process.env.FULL) });
   const wide = await tab.evaluate("document.documentElement.scrollWidth - innerWidth");
   if (Number(wide) > 0) said.push(`${wide} px wider than the window`);
-  // axe is put into a world of its own: the policy of the page forbids other scripts.
+  // axe runs in a world separate from the page: the policy of the page forbids other scripts.
   const world = await tab.createCDPSession();
   await world.send("Runtime.evaluate", { expression: axe });
   const { result } = await world.send("Runtime.evaluate", {

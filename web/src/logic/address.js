@@ -14,18 +14,22 @@ export const PAGES = /** @type {const} */ ([
   "host",
 ]);
 
-/** Spans of time to choose from: what the history keeps by the second, by ten seconds, by the minute. */
+/** Spans of time to choose from: what the history keeps by the second, by ten seconds, by the minute. Dragging over a
+ * chart chooses others. */
 export const SPANS = [
   { seconds: 900, label: "15 min" },
   { seconds: 7200, label: "2 h" },
   { seconds: 86_400, label: "24 h" },
 ];
+const SPAN_MIN_S = 10;
+const SPAN_MAX_S = 86_400;
 
 /**
  * @typedef {object} Address
  * @property {string} page One of PAGES, or "service".
  * @property {string | null} name The service of the page "service", the cause or finding of the others.
  * @property {number | null} at A moment in ms since 1970; null: now.
+ * @property {number | null} to The end of a span that was chosen by dragging, in ms since 1970.
  * @property {number} span In seconds.
  */
 
@@ -34,14 +38,18 @@ export function parse(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const [page, ...rest] = path.split("/");
   const parameters = new URLSearchParams(query);
-  const at = Number(parameters.get("at"));
+  const moment = (/** @type {string} */ key) => {
+    const value = Number(parameters.get(key));
+    return Number.isSafeInteger(value) && value > 0 && value < 8.64e15 ? value : null;
+  };
   const span = Number(parameters.get("span"));
   const known = page === "service" || PAGES.some((one) => one === page);
   return {
     page: known ? page : "overview",
     name: known && rest.length ? decoded(rest.join("/")) : null,
-    at: Number.isSafeInteger(at) && at > 0 && at < 8.64e15 ? at : null,
-    span: SPANS.some((one) => one.seconds === span) ? span : SPANS[0].seconds,
+    at: moment("at"),
+    to: moment("to"),
+    span: Number.isInteger(span) && span >= SPAN_MIN_S && span <= SPAN_MAX_S ? span : SPANS[0].seconds,
   };
 }
 
@@ -55,9 +63,10 @@ function decoded(text) {
 }
 
 /** @param {Address} address */
-export function format({ page, name, at, span }) {
+export function format({ page, name, at, to, span }) {
   const parameters = new URLSearchParams();
   if (at != null) parameters.set("at", String(at));
+  if (to != null) parameters.set("to", String(to));
   if (span !== SPANS[0].seconds) parameters.set("span", String(span));
   const query = parameters.toString();
   return `#/${page}${name == null ? "" : "/" + encodeURIComponent(name)}${query ? "?" + query : ""}`;
@@ -69,9 +78,24 @@ export function link(from, page, name = null) {
   return format({ ...from, page, name });
 }
 
-/** The span of history to show, as [start, end]: it ends now, or has the chosen moment in its middle.
+/** The address of a span that was chosen by dragging from one moment to another.
+ * @param {Address} from @param {number} start @param {number} end */
+export function zoomed(from, start, end) {
+  const span = Math.min(SPAN_MAX_S, Math.max(SPAN_MIN_S, Math.round((end - start) / 1000)));
+  const at = from.at != null && from.at >= start && from.at <= end ? from.at : null;
+  return format({ ...from, at, to: Math.round(end), span });
+}
+
+/** The present, with one of the usual spans.
+ * @param {Address} from */
+export function live(from) {
+  const usual = SPANS.some(({ seconds }) => seconds === from.span);
+  return format({ ...from, at: null, to: null, span: usual ? from.span : SPANS[0].seconds });
+}
+
+/** The span of history to show, as [start, end]: a chosen one, or it ends now, or it has the chosen moment in its middle.
  * @param {Address} address @param {number} now @returns {[number, number]} */
-export function window({ at, span }, now) {
-  const end = at == null ? now : Math.min(now, at + span * 500);
+export function window({ at, to, span }, now) {
+  const end = Math.min(now, to ?? (at == null ? now : at + span * 500));
   return [end - span * 1000, end];
 }

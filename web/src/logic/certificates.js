@@ -30,7 +30,7 @@ export function fromFiles(configuration) {
 
 /** @param {number | null} notAfter @param {number} now @returns {import("./condition.js").Condition} */
 export function expiry(notAfter, now) {
-  if (notAfter == null) return { level: "aside", word: "unknown", why: "Its expiry is not known." };
+  if (notAfter == null) return { level: "warn", word: "unknown", why: "Its expiry is not known." };
   const left = notAfter - now;
   if (left <= 0) return { level: "bad", word: "expired", why: `It expired ${duration(-left)} ago.` };
   if (left < LAST_MS) return { level: "bad", word: "expires", why: `It expires in ${duration(left)}.` };

@@ -1,6 +1,8 @@
-// What an operator's action on a server will do, said before it is done. No DOM.
+// What an operator's action will do, said before it is done. Only what is certain: which servers take over depends on
+// zones, health and backups, which the balancer decides at that moment. No DOM.
 
-import { count, plural, rate, share } from "./figures.js";
+import { count, figure, plural, share } from "./figures.js";
+import { newest, perSecondOf } from "./traffic.js";
 
 /** @typedef {import("./services.js").ServiceRow} ServiceRow */
 /** @typedef {import("./services.js").ServerRow} ServerRow */
@@ -11,65 +13,58 @@ import { count, plural, rate, share } from "./figures.js";
  * @property {string | null} warning What speaks against it.
  */
 
-/** @param {ServerRow} row */
-export function rateOf(row) {
-  return row.window && row.window.seconds > 0 ? row.window.requests / row.window.seconds : 0;
-}
+const LASTS = "The change survives reloads and upgrades, and ends when the process stops.";
 
 /** What happens when a server gets no new requests any more.
  * @param {ServiceRow} service @param {ServerRow} row @param {"drain" | "maintenance"} state @returns {Effect} */
 export function takenOut(service, row, state) {
-  const others = service.servers.filter((one) => one !== row && one.server.eligible && one.server.weight > 0);
-  const moved = rateOf(row);
+  const others = othersOf(service, row);
   const name = row.server.address;
-  const sentences = [];
-  if (others.length === 0) {
-    sentences.push(`${service.service.name} has no other server that receives requests.`);
-  } else if (moved > 0) {
-    sentences.push(`${rate(moved)} requests/s move to ${plural(others.length, "server")}${used(others)}.`);
-  } else {
-    sentences.push(`It receives no requests at present, so none move to the other ${plural(others.length, "server")}.`);
+  const inFlight = row.server.in_flight;
+  const sentences = [`It receives no new requests.${received(row.window)}`];
+  if (others.length > 0) {
+    const receive = others.length === 1 ? "receives" : "receive";
+    sentences.push(
+      `${plural(others.length, "other server")} of ${service.service.name} ${receive} requests now${used(others)}.`,
+    );
   }
   sentences.push(
-    row.server.in_flight > 0
-      ? `${plural(row.server.in_flight, "request")} in flight there will be finished.`
+    inFlight > 0
+      ? `${plural(inFlight, "request")} in flight there will be finished.`
       : "No request is in flight there.",
   );
   if (state === "maintenance") sentences.push("Its health checks stop, too.");
-  sentences.push(
-    "The change survives reloads and upgrades, and ends when the process stops or an operator sets it to ready.",
-  );
   return {
     verb: state === "drain" ? `Drain ${name}` : `Put ${name} into maintenance`,
-    sentences,
-    warning: risk(service, row, others),
+    sentences: [...sentences, LASTS],
+    warning: others.length > 0 ? null : alone(service),
   };
 }
 
-/** How full the servers are that take over.
- * @param {ServerRow[]} others */
-function used(others) {
-  const limited = others.filter(({ server }) => server.in_flight_max != null);
-  if (limited.length !== others.length) return "";
-  const inFlight = limited.reduce((sum, { server }) => sum + server.in_flight, 0);
-  const limit = limited.reduce((sum, { server }) => sum + (server.in_flight_max ?? 0), 0);
-  return `, which use ${inFlight ? share(inFlight, limit) : "none"} of their limit`;
+/** @param {{seconds: number, requests: number} | undefined} window */
+function received(window) {
+  const rate = perSecondOf(window, window?.requests);
+  return rate == null ? "" : ` In the last 10 s it received ${figure(rate)} requests/s.`;
 }
 
-/** @param {ServiceRow} service @param {ServerRow} row @param {ServerRow[]} others */
-function risk(service, row, others) {
-  if (others.length === 0) {
-    return `Every request of ${service.service.name} will be refused until a server is ready.`;
-  }
-  // What moves keeps the peers' response times, so their present concurrency grows with the rate.
-  const before = others.reduce((sum, one) => sum + rateOf(one), 0);
-  const limit = others.reduce((sum, { server }) => sum + (server.in_flight_max ?? Infinity), 0);
+/** The servers that receive requests now, without one.
+ * @param {ServiceRow} service @param {ServerRow} row */
+function othersOf(service, row) {
+  return service.servers.filter((one) => one !== row && one.server.eligible && one.server.weight > 0);
+}
+
+/** How full servers are.
+ * @param {ServerRow[]} others */
+function used(others) {
+  if (others.some(({ server }) => server.in_flight_max == null)) return "";
   const inFlight = others.reduce((sum, { server }) => sum + server.in_flight, 0);
-  const after = before > 0 ? (inFlight * (before + rateOf(row))) / before : inFlight;
-  if (after > limit * 0.8) {
-    return `The others would use about ${count(after)} of their ${count(limit)} concurrent requests; more will wait or be refused.`;
-  }
-  return null;
+  const limit = others.reduce((sum, { server }) => sum + (server.in_flight_max ?? 0), 0);
+  return `; ${count(inFlight)} of at most ${count(limit)} are in flight there`;
+}
+
+/** @param {ServiceRow} service */
+function alone({ service }) {
+  return `No other server of ${service.name} receives requests now. Unless another zone or a backup takes over, its requests are refused.`;
 }
 
 /** @param {ServiceRow} service @param {ServerRow} row @returns {Effect} */
@@ -79,22 +74,34 @@ export function putBack(service, row) {
   return { verb: `Set ${row.server.address} to ready`, sentences, warning: null };
 }
 
-/** @param {ServiceRow} service @param {ServerRow} row @param {number | null} weight null: the configured weight
- * @returns {Effect} */
+/** @param {ServiceRow} service @param {ServerRow} row @param {number} weight @returns {Effect} */
 export function weighed(service, row, weight) {
-  const next = weight ?? row.server.weight_configured;
-  const total = service.servers.reduce(
-    (sum, { server }) => sum + (server === row.server ? next : server.eligible ? server.weight : 0),
-    0,
-  );
-  const sentences = [
-    `Its weight changes from ${row.server.weight} to ${next}${weight == null ? ", as configured" : ""}.`,
-  ];
-  sentences.push(
-    next === 0
-      ? "It receives no new requests; those in flight are finished."
-      : `Its share of the weights of eligible servers will be ${share(next, total)}.`,
-  );
-  const others = service.servers.filter((one) => one !== row && one.server.eligible && one.server.weight > 0);
-  return { verb: `Set the weight to ${next}`, sentences, warning: next === 0 ? risk(service, row, others) : null };
+  const others = othersOf(service, row);
+  const total = others.reduce((sum, { server }) => sum + server.weight, weight);
+  return {
+    verb: `Set the weight to ${weight}`,
+    sentences: [
+      `Its weight changes from ${row.server.weight} to ${weight}.`,
+      weight === 0
+        ? "It receives no new requests; those in flight are finished."
+        : `That is ${share(weight, total)} of the weights of all servers that receive requests now.`,
+      LASTS,
+    ],
+    warning: weight === 0 && others.length === 0 ? alone(service) : null,
+  };
+}
+
+/** What happens when a service's maintenance is switched. The file and the operator count separately.
+ * @param {ServiceRow} row @param {boolean} on @returns {Effect} */
+export function maintained({ service, traffic, maintenance }, on) {
+  const sentences = on
+    ? [
+        `Weir answers new requests of ${service.name} with 503.${received(newest(traffic))}`,
+        "Requests in flight are finished. Health checks continue.",
+        LASTS,
+      ]
+    : maintenance?.in_file
+      ? ["The configuration file keeps it in maintenance, so Weir still answers with 503."]
+      : [`Requests of ${service.name} reach its servers again.`];
+  return { verb: on ? "Start maintenance" : "End maintenance", sentences, warning: null };
 }

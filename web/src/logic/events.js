@@ -1,14 +1,14 @@
-// What happened, from all places that know a moment: reloads, findings, the number of ready servers in the history,
-// and changes between two answers that the page has seen itself. No DOM.
+// Events, from all places that know a moment: reloads, findings, the number of ready servers in the history, and changes
+// between two answers that the page has seen itself. No DOM.
 
 import { count, duration, plural } from "./figures.js";
 import { linesOf } from "./history.js";
-import { findingKey } from "./headline.js";
-import { steps } from "./since.js";
+import { findingKey, isSerious } from "./findings.js";
 
 /** @typedef {"bad" | "warn" | "good" | "change"} Kind */
 /**
  * @typedef {object} Event
+ * @property {string} key Stays the same while the text changes.
  * @property {number} at @property {Kind} kind @property {string} title @property {string} detail
  * @property {{page: string, name: string | null}} to
  */
@@ -25,6 +25,7 @@ export function events({ reloads, findings, frame, seen, started }) {
   const all = [...seen, ...reloads.map(reloadEvent), ...findings.flatMap(findingEvents), ...readyEvents(frame, seen)];
   if (started != null) {
     all.push({
+      key: "start",
       at: started,
       kind: "change",
       title: "This process started",
@@ -42,14 +43,15 @@ export function events({ reloads, findings, frame, seen, started }) {
 function reloadEvent(reload) {
   const to = { page: "reloads", name: null };
   const at = Date.parse(reload.at);
+  const key = `reload ${reload.at}`;
   if (reload.result === "refused") {
     const why = (reload.why ?? "").split("\n")[0];
-    return { at, kind: "bad", title: "A reload was refused", detail: why, to };
+    return { key, at, kind: "bad", title: "A reload was refused", detail: why, to };
   }
   if (reload.result === "unchanged") {
-    return { at, kind: "change", title: "Reload without a change", detail: `by ${reload.trigger}`, to };
+    return { key, at, kind: "change", title: "Reload without a change", detail: `by ${reload.trigger}`, to };
   }
-  return { at, kind: "change", title: `Configuration ${reload.generation} in force`, detail: changes(reload), to };
+  return { key, at, kind: "change", title: `Configuration ${reload.generation} in force`, detail: changes(reload), to };
 }
 
 /** @param {import("../api.js").Reload} reload */
@@ -73,11 +75,13 @@ function firstOf(names) {
 
 /** @param {import("../api.js").Finding} finding @returns {Event[]} */
 function findingEvents(finding) {
-  if (finding.severity !== "critical" && finding.severity !== "warning") return [];
+  if (!isSerious({ ...finding, is_present: true })) return [];
+  const key = `${findingKey(finding)} ${finding.first_seen_unix_ms}`;
   const to = { page: "findings", name: findingKey(finding) };
   /** @type {Event[]} */
   const all = [
     {
+      key,
       at: finding.first_seen_unix_ms,
       kind: finding.severity === "critical" ? "bad" : "warn",
       title: finding.what,
@@ -88,6 +92,7 @@ function findingEvents(finding) {
   if (!finding.is_present) {
     const lasted = duration(finding.last_seen_unix_ms - finding.first_seen_unix_ms);
     all.push({
+      key: `${key} ended`,
       at: finding.last_seen_unix_ms,
       kind: "good",
       title: `${finding.subject}: ${finding.rule} ended`,
@@ -107,6 +112,7 @@ function readyEvents(frame, seen) {
     return dips(frame, line)
       .filter(({ at }) => !known.some((one) => Math.abs(one - at) < 2 * frame.stepMs + 1500))
       .map(({ at, from, lowest, end }) => ({
+        key: `ready ${name} ${at}`,
         at,
         kind: /** @type {Kind} */ (lowest === 0 ? "bad" : "warn"),
         title: `${name}: ${lowest === 0 ? "no server" : `only ${lowest} of ${plural(from, "server")}`} ready`,
@@ -116,21 +122,38 @@ function readyEvents(frame, seen) {
   });
 }
 
-/** From each fall of the number of ready servers until it is back, or is lower at the end.
+/** From each fall of the number of ready servers until it is back, or is lower at the end. Having no server ends with the
+ * first: a reload may have removed the others.
  * @param {import("./history.js").Frame} frame @param {import("./history.js").Line} line */
 function dips(frame, line) {
   /** @type {{at: number, from: number, lowest: number, end: number | null}[]} */
   const all = [];
-  for (const { at, from, to } of steps(frame, line, "servers_ready")) {
+  for (const { at, from, to } of steps(frame, line.columns.servers_ready ?? [])) {
     const open = all.at(-1);
     if (open && open.end == null) {
       open.lowest = Math.min(open.lowest, to);
-      if (to >= open.from) open.end = at;
+      if (to >= open.from || (open.lowest === 0 && to > 0)) open.end = at;
     } else if (to < from) {
       all.push({ at, from, lowest: to, end: null });
     }
   }
   return all;
+}
+
+/** Moments at which a level changed. A step that lasts for one row only counts as well: a server that failed its checks
+ * once was away.
+ * @param {import("./history.js").Frame} frame @param {import("./history.js").Column} column
+ * @returns {{at: number, from: number, to: number}[]} */
+function steps(frame, column) {
+  const changes = [];
+  let before = null;
+  for (let row = 0; row < column.length; row += 1) {
+    const value = column[row];
+    if (value == null) continue;
+    if (before != null && before !== value) changes.push({ at: frame.ended[row], from: before, to: value });
+    before = value;
+  }
+  return changes;
 }
 
 const PAST_MAX = 100;
@@ -171,6 +194,7 @@ export function differences(before, after, at) {
     for (const [text, { kind, addresses }] of changed) {
       const who = addresses.length === 1 ? addresses[0] : plural(addresses.length, "server");
       all.push({
+        key: `seen ${at} ${service.name} ${text}`,
         at,
         kind,
         title: `${who} of ${service.name} ${text}`,

@@ -26,16 +26,9 @@ function trimmed(value, digits) {
   return value.toFixed(digits).replace(/\.?0+$/, "");
 }
 
-/** Events per second.
+/** A rate or a time without its unit, for a column, tile or sentence that names it.
  * @param {number | null | undefined} value */
-export function rate(value) {
-  if (value == null || !Number.isFinite(value)) return NONE;
-  return short(value);
-}
-
-/** Milliseconds without a unit, for a column or a tile that names it.
- * @param {number | null | undefined} value */
-export function millis(value) {
+export function figure(value) {
   if (value == null || !Number.isFinite(value)) return NONE;
   return short(value);
 }
@@ -47,9 +40,17 @@ export function duration(ms) {
   if (ms < 999.5) return short(ms) + SPACE + "ms";
   if (ms < 59_950) return trimmed(ms / 1000, 1) + SPACE + "s";
   const seconds = Math.round(ms / 1000);
-  if (seconds < 3600) return Math.round(seconds / 60) + SPACE + "min";
-  if (seconds < 48 * 3600) return trimmed(seconds / 3600, 1) + SPACE + "h";
-  return Math.round(seconds / 86_400) + SPACE + "d";
+  if (seconds < 600) return twoParts(seconds, 60, "min", "s");
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return minutes + SPACE + "min";
+  if (minutes < 48 * 60) return twoParts(minutes, 60, "h", "min");
+  return Math.round(minutes / 1440) + SPACE + "d";
+}
+
+/** @param {number} value @param {number} size @param {string} large @param {string} small */
+function twoParts(value, size, large, small) {
+  const whole = Math.floor(value / size) + SPACE + large;
+  return value % size ? whole + SPACE + (value % size) + SPACE + small : whole;
 }
 
 /** A part of a whole in per cent, without the sign.
@@ -115,8 +116,8 @@ export function ago(ms) {
 /** A figure of a finding's evidence with its unit.
  * @param {import("../api.js").Evidence} evidence */
 export function evidence(evidence) {
-  const figure = evidence.figure;
-  const text = typeof figure === "number" ? (Number.isInteger(figure) ? count(figure) : short(figure)) : figure;
+  const value = evidence.figure;
+  const text = typeof value === "number" ? (Number.isInteger(value) ? count(value) : short(value)) : value;
   const unit = evidence.unit ? SPACE + evidence.unit : "";
   return evidence.in_all == null ? text + unit : `${text}${unit}; ${count(evidence.in_all)} in all`;
 }
@@ -130,11 +131,13 @@ export function shortened(name, lengthMax) {
   return letters.slice(0, lengthMax - 1 - end).join("") + "…" + (end ? letters.slice(-end).join("") : "");
 }
 
-// Control characters and those that change the direction of text: they would let a client's path look like another.
-const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+// Control characters, those that change the direction of text, and those without a width: they would let a client's path
+// look like another. Line breaks and tabs of longer texts stay.
+const INVISIBLE =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** Text from clients, with every character visible.
- * @param {string | null | undefined} text */
+/** Text with every character visible.
+ * @param {string} text */
 export function visible(text) {
-  return (text ?? "").replace(INVISIBLE, (letter) => `\\u{${letter.charCodeAt(0).toString(16)}}`);
+  return text.replace(INVISIBLE, (letter) => `\\u{${letter.charCodeAt(0).toString(16)}}`);
 }

@@ -2,9 +2,8 @@
 // `routed` is the one place that says how listeners reach services; it will read requests by route once the API
 // counts them. No DOM.
 
-import { rateOf } from "./effect.js";
-import { newest } from "./condition.js";
-import { worstOf } from "./services.js";
+import { isTrouble, worstOf } from "./condition.js";
+import { newest, requestRate } from "./traffic.js";
 
 /** @typedef {import("./services.js").ServiceRow} ServiceRow */
 /** @typedef {import("./condition.js").Level} Level */
@@ -27,16 +26,16 @@ export function flow(traffic, services, configuration) {
     node({
       key: "l " + one.name,
       label: one.name,
-      rate: perSecond(newest(one)),
+      rate: requestRate(newest(one)),
     }),
   );
   const serviceNodes = services.map((one) =>
     node({
       key: "s " + one.service.name,
       label: one.service.name,
-      rate: perSecond(newest(one.traffic)),
+      rate: requestRate(newest(one.traffic)),
       level: one.condition.level,
-      word: one.condition.level === "bad" || one.condition.level === "warn" ? one.condition.word : "",
+      word: isTrouble(one.condition.level) ? one.condition.word : "",
       service: one.service.name,
     }),
   );
@@ -55,11 +54,6 @@ export function flow(traffic, services, configuration) {
 /** @param {Partial<Node> & {key: string, label: string, rate: number}} given @returns {Node} */
 function node(given) {
   return { level: "fine", word: "", service: null, stands: 1, ...given };
-}
-
-/** @param {{seconds: number, requests: number} | undefined} window */
-function perSecond(window) {
-  return window && window.seconds > 0 ? window.requests / window.seconds : 0;
 }
 
 /** Links from listeners to services. The API counts requests by listener and by service, not by both. The rate is
@@ -103,7 +97,7 @@ function reaches(configuration) {
   return (listener, service) => pairs.has(JSON.stringify([listener, service]));
 }
 
-const WORST = /** @type {const} */ (["fine", "aside", "warn", "bad"]);
+const WORST = /** @type {const} */ (["fine", "disabled", "warn", "bad"]);
 /** @param {Level} a @param {Level} b @returns {Level} */
 const worse = (a, b) => WORST[Math.max(WORST.indexOf(a), WORST.indexOf(b))];
 
@@ -122,13 +116,13 @@ function endsOf(services) {
     for (const row of service.servers) {
       const label = byServer ? row.server.address : (row.server.zone ?? "no zone");
       const key = "e " + label;
-      const moved = rateOf(row);
+      const moved = requestRate(row.window);
       const end = ends.get(key) ?? { node: node({ key, label, rate: 0 }), rows: [] };
       end.node.rate += moved;
       end.rows.push(row);
       ends.set(key, end);
       const { level } = row.condition;
-      const troubled = level === "bad" || level === "warn";
+      const troubled = isTrouble(level);
       const from = "s " + service.service.name;
       const place = [from, key, troubled ? level : ""].join("\n");
       const link = links.get(place) ?? { from, to: key, rate: 0, level: troubled ? level : "fine" };
@@ -137,7 +131,7 @@ function endsOf(services) {
     }
   }
   const nodes = [...ends.values()].map(({ node: one, rows }) => {
-    const worst = worstOf(rows.filter(({ condition }) => condition.level === "bad" || condition.level === "warn"));
+    const worst = worstOf(rows.filter(({ condition }) => isTrouble(condition.level)));
     if (!worst) return one;
     const all = worst.same === rows.length;
     return {

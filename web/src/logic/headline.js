@@ -1,9 +1,10 @@
-// The sentence at the top: what is wrong, since when, how sure, what to do. A finding says it best; without one
-// the figures are described, and the page says that no finding explains them yet. No DOM.
+// The summary at the top: what is wrong, since when, how sure, what follows, what to do. It comes from the findings
+// and from states that the balancer reports. "Healthy" is said only if traffic is examined. No DOM.
 
-import { loses } from "./services.js";
+import { countsOf } from "./condition.js";
 import { clock, duration, plural } from "./figures.js";
-import { existing, namedServers } from "./subject.js";
+import { about, findingKey, isSerious, toDrain } from "./findings.js";
+import { newest } from "./traffic.js";
 
 /** @typedef {import("../api.js").Finding} Finding */
 /** @typedef {import("./services.js").ServiceRow} ServiceRow */
@@ -14,77 +15,88 @@ import { existing, namedServers } from "./subject.js";
  * @property {string} key Tells one trouble from another, while its figures change.
  * @property {string} title
  * @property {string} detail
- * @property {{label: string, page: string, name: string | null} | null} evidence
- * @property {{service: ServiceRow, row: ServerRow} | null} drain The server whose draining helps.
- * @property {number} more How many further troubles there are.
+ * @property {string[]} consequences
+ * @property {{page: string, name: string | null} | null} evidence
+ * @property {{service: ServiceRow, row: ServerRow} | null} drain The server that the finding proposes to drain.
+ * @property {{page: string, count: number} | null} more Further troubles, and the page that lists them.
  */
-
-/** When each condition began, by conditionKey; before: or earlier. @typedef {Map<string, {at: number, before: boolean}>} Since */
+/** @typedef {{service: ServiceRow, rows: ServerRow[], word: string, why: string}} State A state that no finding explains. */
 
 const HOUR_S = 3600;
+
+/** @param {object} input
+ * @param {ServiceRow[]} input.services @param {Finding[]} input.findings
+ * @param {{ready: boolean, uptime_s: number} | undefined} input.status
+ * @param {string | null} input.unexamined Why traffic is not examined, if it is not.
+ * @param {number | null} input.changed When something last happened. @param {number} input.now
+ * @returns {Headline} */
+export function headline({ services, findings, status, unexamined, changed, now }) {
+  const serious = findings
+    .filter(isSerious)
+    .map((one, place) => ({ one, place, rank: rank(one, services) }))
+    .sort((a, b) => a.rank - b.rank || a.place - b.place)
+    .map(({ one }) => one);
+  const states = statesOf(services);
+  const [first, state] = [serious[0], states[0]];
+  const count = serious.length + states.length - 1;
+  /** @param {number} findings How many are left. @returns {Headline["more"]} */
+  const more = (findings) => (count > 0 ? { page: findings > 0 ? "findings" : "services", count } : null);
+  // A service that refuses everything comes before a finding that only warns.
+  if (first && (first.severity === "critical" || state?.word !== "no server")) {
+    return fromFinding(first, services, more(serious.length - 1), now);
+  }
+  if (state) return fromState(state, more(serious.length));
+  return quiet(services, status, unexamined, changed);
+}
 
 /** A finding about traffic concerns more readers than one about a kernel setting.
  * @param {Finding} finding @param {ServiceRow[]} services */
 function rank(finding, services) {
-  const severity = finding.severity === "critical" ? 0 : 2;
-  return severity + (existing(finding, services).length ? 0 : 1);
+  return (finding.severity === "critical" ? 0 : 2) + (about(finding, services) ? 0 : 1);
 }
 
-/** A key that tells one finding from another, over time too.
- * @param {Finding} finding */
-export function findingKey(finding) {
-  return [finding.rule, finding.subject, finding.namespace ?? ""].join(" ");
+/** Why the doctor does not examine the traffic; null if it does.
+ * @param {import("../api.js").Findings | undefined} findings @param {string | null} error Why there is no answer.
+ * @param {boolean} history Whether the balancer keeps a history. @returns {string | null} */
+export function whyUnexamined(findings, error, history) {
+  if (!findings) return error == null ? "there is no answer yet" : `the findings are not available (${error})`;
+  if (!findings.enabled) return "the doctor is disabled in the configuration";
+  return history ? null : "history_memory_max is 0 in the configuration, and the rules need the history";
 }
 
-/** @param {object} input
- * @param {ServiceRow[]} input.services @param {Finding[]} input.findings
- * @param {Since} input.since
- * @param {{ready: boolean, uptime_s: number} | undefined} input.status
- * @param {number | null} input.changed When something last happened. @param {number} input.now
- * @returns {Headline} */
-export function headline({ services, findings, since, status, changed, now }) {
-  const serious = findings
-    .filter((one) => one.is_present && (one.severity === "critical" || one.severity === "warning"))
-    .map((one, place) => ({ one, place, rank: rank(one, services) }))
-    .sort((a, b) => a.rank - b.rank || a.place - b.place)
-    .map(({ one }) => one);
-  const conditions = seen(services, serious);
-  const first = serious[0];
-  const observed = conditions[0];
-  // Lost requests that no finding explains come before a finding that only warns.
-  if (first && (first.severity === "critical" || observed?.level !== "bad")) {
-    return fromFinding(first, services, serious.length + conditions.length - 1, now);
+/** @param {ServiceRow[]} services @param {{ready: boolean, uptime_s: number} | undefined} status
+ * @param {string | null} unexamined @param {number | null} changed @returns {Headline} */
+function quiet(services, status, unexamined, changed) {
+  const say = (/** @type {"fine" | "idle"} */ level, /** @type {string} */ title) => ({
+    level,
+    key: level,
+    title,
+    detail: "",
+    consequences: [],
+    evidence: null,
+    drain: null,
+    more: null,
+  });
+  if (status && !status.ready) return say("idle", "Weir is not ready: it is starting or draining.");
+  if (services.length === 0) return say("idle", "No service is configured.");
+  if (unexamined != null) {
+    return say("idle", `Every service has a server that receives requests. Traffic is not examined: ${unexamined}.`);
   }
-  if (observed) return fromCondition(observed, since, serious.length + conditions.length - 1, now);
-  if (status && !status.ready) {
-    return quiet("idle", "Weir takes no new work: it is starting or draining.");
-  }
-  if (services.length === 0) return quiet("idle", "No service is configured.");
   const busy = services.some(({ traffic }) => traffic?.windows.some((window) => window.requests > 0));
   const all =
     ["The service is healthy", "Both services are healthy"][services.length - 1] ??
     `All ${services.length} services are healthy`;
-  const young = status && status.uptime_s < HOUR_S;
   const last = changed == null ? "" : `; nothing has changed since ${clock(changed, false)}`;
-  return quiet(
-    "fine",
-    busy ? `${all}${last}.` : `${all}${last}. No request has arrived ${young ? "yet" : "in the last hour"}.`,
-  );
+  const young = status && status.uptime_s < HOUR_S;
+  const idle = busy ? "" : ` No request has arrived ${young ? "yet" : "in the last hour"}.`;
+  return say("fine", `${all}${last}.${idle}`);
 }
 
-/** @param {"fine" | "idle"} level @param {string} title @returns {Headline} */
-function quiet(level, title) {
-  return { level, key: level, title, detail: "", evidence: null, drain: null, more: 0 };
-}
-
-/** @param {Finding} finding @param {ServiceRow[]} services @param {number} more @param {number} now
+/** @param {Finding} finding @param {ServiceRow[]} services @param {Headline["more"]} more @param {number} now
  * @returns {Headline} */
 function fromFinding(finding, services, more, now) {
   const certainty =
     { certain: "Certain", likely: "Likely", possible: "Possible" }[finding.certainty] ?? finding.certainty;
-  const servers = existing(finding, services);
-  // A finding about a whole zone is not solved by draining one of its servers.
-  const about = servers.length === 1 ? servers[0] : null;
   const remedy = finding.remedy?.[0]?.action;
   const detail = [
     `Since ${clock(finding.first_seen_unix_ms)} (${duration(now - finding.first_seen_unix_ms)}). ${certainty}.`,
@@ -96,8 +108,9 @@ function fromFinding(finding, services, more, now) {
     key: findingKey(finding),
     title: finding.what,
     detail: detail.filter(Boolean).join(" "),
-    evidence: { label: "Evidence", page: "findings", name: findingKey(finding) },
-    drain: about && canDrain(about) ? about : null,
+    consequences: (finding.consequences ?? []).map(({ what }) => what),
+    evidence: { page: "findings", name: findingKey(finding) },
+    drain: toDrain(finding, services),
     more,
   };
 }
@@ -107,108 +120,50 @@ function sentence(text) {
   return /[.!?]$/.test(text) ? text : text + ".";
 }
 
-/** @param {{service: ServiceRow, row: ServerRow}} about */
-function canDrain({ service, row }) {
-  return row.server.state === "ready" && service.servers.some((one) => one !== row && one.server.eligible);
-}
-
-/**
- * @typedef {object} Seen
- * @property {ServiceRow} service
- * @property {ServerRow[]} rows
- * @property {"bad" | "warn"} level
- * @property {string} word
- */
-
-/** The key under which the page remembers when a condition began.
- * @param {string} service @param {string} server @param {string} word */
-export function conditionKey(service, server, word) {
-  return [service, server, word].join("\n");
-}
-
-/** Conditions that no finding explains, the worst first. One entry for each service and word.
- * @param {ServiceRow[]} services @param {Finding[]} serious @returns {Seen[]} */
-function seen(services, serious) {
-  /** @type {Seen[]} */
+/** States of services and servers that no finding explains: services without a server first, those with traffic first.
+ * @param {ServiceRow[]} services @returns {State[]} */
+function statesOf(services) {
+  /** @type {State[]} */
   const all = [];
   for (const service of services) {
-    /** @type {Map<string, Seen>} */
-    const words = new Map();
-    const explained = new Set(
-      serious
-        .flatMap(namedServers)
-        .filter((one) => one.service === service.service.name)
-        .map((one) => one.server),
-    );
-    for (const row of service.troubled) {
-      if (row.finding || explained.has(row.server.address)) continue;
-      const level = loses(row.condition) ? "bad" : "warn";
-      const one = words.get(row.condition.word);
-      if (one) one.rows.push(row);
-      else words.set(row.condition.word, { service, rows: [row], level, word: row.condition.word });
+    const { condition, troubled, maintenance } = service;
+    if (maintenance) continue;
+    if (condition.word === "no server" || condition.word === "unresolved") {
+      const why =
+        condition.word === "no server" ? `Its servers: ${countsOf(service.servers) || "none"}.` : condition.why;
+      all.push({ service, rows: [], word: condition.word, why });
+      continue;
     }
-    const own = service.condition;
-    if (service.troubled.length === 0 && (own.level === "bad" || own.level === "warn")) {
-      words.set(own.word, { service, rows: [], level: own.level, word: own.word });
-    } else if (own.word === "no server") {
-      words.clear();
-      words.set(own.word, { service, rows: [], level: "bad", word: own.word });
+    for (const word of ["down", "ejected"]) {
+      const rows = troubled.filter((row) => row.condition.word === word);
+      if (rows.length) all.push({ service, rows, word, why: rows[0].condition.why });
     }
-    all.push(...words.values());
   }
-  const order = ["no server", "failing", "down", "ejected", "slow", "refusing", "queueing", "at its limit"];
-  const place = (/** @type {Seen} */ one) => {
-    const at = order.indexOf(one.word);
-    const idle = !one.service.traffic?.windows.some((window) => window.requests > 0);
-    return (idle ? 100 : 0) + (at < 0 ? order.length : at);
-  };
+  const place = (/** @type {State} */ { service, word }) =>
+    (word === "no server" ? 0 : 2) + ((newest(service.traffic)?.requests ?? 0) > 0 ? 0 : 1);
   return all.sort((a, b) => place(a) - place(b));
 }
 
-/** Words that the page finds by comparing servers, not by a state of Weir. */
-const COMPARED = ["slow", "failing"];
-
-/** @param {Seen} one @param {Since} since @param {number} more @param {number} now
- * @returns {Headline} */
-function fromCondition({ service, rows, level, word }, since, more, now) {
+/** @param {State} state @param {Headline["more"]} more @returns {Headline} */
+function fromState({ service, rows, word, why }, more) {
   const name = service.service.name;
-  const began = since.get(conditionKey(name, rows[0]?.server.address ?? "", word));
-  const time =
-    began == null
-      ? ""
-      : began.before
-        ? `For more than ${duration(now - began.at)}. `
-        : `Since ${clock(began.at)} (${duration(now - began.at)}). `;
-  const row = rows[0];
-  const explained = COMPARED.includes(word)
-    ? " This is a comparison of its figures with its peers'; no finding explains it yet."
-    : "";
-  const why = row ? row.condition.why : service.condition.why;
+  const [row] = rows;
   return {
-    level,
-    key: conditionKey(name, row?.server.address ?? "", word),
-    title: title(service, rows, word),
-    detail: `${time}${rows.length > 1 ? `${rows[0].server.address}: ${why}` : why}${explained}`,
-    evidence: { label: "Evidence", page: "service", name },
-    drain: rows.length === 1 && row && COMPARED.includes(word) && canDrain({ service, row }) ? { service, row } : null,
+    level: word === "no server" ? "bad" : "warn",
+    key: [name, row?.server.address ?? "", word].join("\n"),
+    title: title(name, rows, word),
+    detail: rows.length > 1 ? `${row.server.address}: ${why}` : why,
+    consequences: [],
+    evidence: { page: "service", name },
+    drain: null,
     more,
   };
 }
 
-/** @param {ServiceRow} service @param {ServerRow[]} rows @param {string} word */
-function title(service, rows, word) {
-  const name = service.service.name;
-  if (rows.length === 0) {
-    return (
-      {
-        "no server": `${name} has no server that receives requests.`,
-        refusing: `${name} is refusing requests.`,
-        queueing: `Requests of ${name} wait for a server.`,
-        unresolved: `A server of ${name} has no address.`,
-      }[word] ?? `${name}: ${service.condition.why}`
-    );
-  }
-  const who =
-    rows.length === 1 ? `${rows[0].server.address} of ${name}` : `${plural(rows.length, "server")} of ${name}`;
-  return `${who} ${rows.length === 1 ? "is" : "are"} ${rows.length > 1 ? word.replace("its", "their") : word}.`;
+/** @param {string} name @param {ServerRow[]} rows @param {string} word */
+function title(name, rows, word) {
+  if (word === "no server") return `${name} has no server that receives requests.`;
+  if (word === "unresolved") return `A server of ${name} has no address.`;
+  if (rows.length === 1) return `${rows[0].server.address} of ${name} is ${word}.`;
+  return `${plural(rows.length, "server")} of ${name} are ${word}.`;
 }

@@ -1,6 +1,6 @@
 // Where the nodes and links of the map stand in a drawing of a given width. No DOM.
 
-import { rate, shortened } from "./figures.js";
+import { figure, shortened } from "./figures.js";
 
 /** @typedef {import("./flow.js").Flow} Flow */
 /** @typedef {import("./flow.js").Node} Node */
@@ -44,7 +44,7 @@ export function layout({ columns, links }, width) {
         width: boxWidth,
         height: own,
         text: shortened(one.label, letters),
-        figure: `${rate(one.rate)}/s${one.word ? " · " + one.word : ""}`,
+        figure: `${figure(one.rate)}/s${one.word ? " · " + one.word : ""}`,
       });
       y += own + GAP + spread;
     }

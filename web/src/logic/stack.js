@@ -47,8 +47,8 @@ export function endings(frame, lines, layersMax) {
   }));
 }
 
-/** What counts as completed, but was not served: a row's requests are the failed, the refused, those that a client
- * spoiled, and the served ones.
+/** What counts as completed, but was not served: a row's requests are the failed, the refused, those that
+ * failed because of the client, and the served ones.
  * @param {import("./history.js").Line} line */
 function server5xx({ columns, causes }) {
   return (causes.get(COMPLETED) ?? []).map((completed, row) => {

@@ -5,21 +5,22 @@ import { duration, plural } from "./figures.js";
 
 /** @typedef {import("../api.js").Request} Request */
 /** @typedef {{stage: string, from: number, to: number | null}} Stage From and to in ms of the request's age; to null: goes on. */
-/** @typedef {{request: Request, stages: Stage[], fromStart: boolean, seen: number}} Tracked */
+/** @typedef {{request: Request, stages: Stage[], fromStart: boolean}} Tracked */
 
 const TRACKED_MAX = 2000;
 
-const STAGES = /** @type {Record<string, string>} */ ({
-  queue: "waits for a server",
-  connect: "connects to the server",
-  response: "waits for the server's response",
-  body: "forwards the response body",
-  tunnel: "forwards in both directions",
+/** What one request does in a stage, and what several do. */
+const STAGES = /** @type {Record<string, [string, string]>} */ ({
+  queue: ["is queued", "are queued"],
+  connect: ["connects to the server", "connect to the server"],
+  response: ["waits for the server's response", "wait for the server's response"],
+  body: ["forwards the response body", "forward the response body"],
+  tunnel: ["forwards in both directions", "forward in both directions"],
 });
 
-/** @param {string} stage */
-export function stageText(stage) {
-  return STAGES[stage] ?? stage;
+/** @param {string} stage @param {number} [number] Of requests. */
+export function stageText(stage, number = 1) {
+  return STAGES[stage]?.[number === 1 ? 0 : 1] ?? stage;
 }
 
 /** @param {Request} request */
@@ -28,9 +29,9 @@ export function requestKey(request) {
 }
 
 /** Follows requests from one answer to the next. Those that are no longer in flight are dropped.
- * @param {Map<string, Tracked>} before @param {Request[]} requests @param {number} look The number of this answer.
+ * @param {Map<string, Tracked>} before @param {Request[]} requests
  * @returns {Map<string, Tracked>} */
-export function track(before, requests, look) {
+export function track(before, requests) {
   /** @type {Map<string, Tracked>} */
   const after = new Map();
   for (const request of requests.slice(0, TRACKED_MAX)) {
@@ -40,16 +41,15 @@ export function track(before, requests, look) {
     if (!known || !last) {
       // The first stage that is seen began at 0 only if it is the first one that a request can be in.
       const stages = [{ stage: request.stage, from: 0, to: null }];
-      after.set(key, { request, stages, fromStart: request.stage === "queue", seen: look });
+      after.set(key, { request, stages, fromStart: request.stage === "queue" });
     } else if (last.stage === request.stage && known.request.attempts === request.attempts) {
-      after.set(key, { ...known, request, seen: look });
+      after.set(key, { ...known, request });
     } else {
       // Between two answers: the change is dated to the newer one.
       const ended = known.stages.slice(0, -1).concat({ ...last, to: request.age_ms });
       after.set(key, {
         ...known,
         request,
-        seen: look,
         stages: [...ended, { stage: request.stage, from: request.age_ms, to: null }],
       });
     }

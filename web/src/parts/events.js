@@ -1,4 +1,4 @@
-// What happened: a list, and the same events on the axis of the chosen span.
+// Events: a list, and the same events on the axis of the chosen span.
 
 import { html, useState } from "../html.js";
 import { clock, date, moment } from "../logic/figures.js";
@@ -14,10 +14,10 @@ export function EventList() {
   const [all, setAll] = useState(false);
   const shown = all ? board.events : board.events.slice(0, LIST_ROWS);
   return html`<section class="card events" aria-labelledby="happened">
-    <h2 id="happened">What happened</h2>
-    ${shown.length === 0 && html`<p class="empty">Nothing in this span.</p>`}
+    <h2 id="happened">Events</h2>
+    ${shown.length === 0 && html`<p class="empty">No event is known.</p>`}
     <ol>${shown.map(
-      (event) => html`<li key=${event.at + event.title} class=${event.kind}>
+      (event) => html`<li key=${event.key} class=${event.kind}>
       <a class="time" href=${format({ ...address, at: event.at })} title="Move every chart to this moment"
         aria-label=${`${date(event.at)} ${clock(event.at)}: move every chart to this moment`}>${moment(event.at, board.now)}</a>
       <div><a href=${link(address, event.to.page, event.to.name)}><${Mark} kind=${event.kind} />${event.title}</a>
@@ -32,7 +32,11 @@ export function EventList() {
   </section>`;
 }
 
-/** The axis of the chosen span. A click on it, or on an event, moves every chart to that moment. */
+/** Arrow keys move the chosen moment by this part of the span. */
+const KEY_STEPS = 90;
+
+/** The axis of the chosen span. A click on it, or on an event, moves every chart to that moment; so do the arrow keys on
+ * the slider that lies on it. */
 export function Timeline() {
   const { board, address } = usePage();
   const [box, width] = useWidth();
@@ -43,6 +47,12 @@ export function Timeline() {
     if (event.target.closest("a")) return;
     const left = event.clientX - event.currentTarget.getBoundingClientRect().left;
     location.hash = format({ ...address, at: Math.round(start + (left / width) * (end - start)) });
+  };
+  const slide = (/** @type {any} */ event) => {
+    const { value } = event.currentTarget;
+    const at = Math.round(start + (Number(value) / KEY_STEPS) * (end - start));
+    // Each step would be an entry of the browser's history.
+    location.replace(format({ ...address, at, to: end }));
   };
   return html`<div class="timeline" ref=${box}>
     ${
@@ -56,13 +66,15 @@ export function Timeline() {
       )}
       ${address.at != null && html`<path class="moment" d=${`M${x(address.at).toFixed(1)},2V26`} />`}
       ${inside.map(
-        (event) => html`<a key=${event.at + event.title} href=${format({ ...address, at: event.at })}
+        (event) => html`<a key=${event.key} href=${format({ ...address, at: event.at })}
           aria-label=${`${clock(event.at)} ${event.title}`}>
         <title>${clock(event.at)} ${event.title}</title>
         <rect class="hit" x=${(x(event.at) - 12).toFixed(1)} y="0" width="24" height="26" />
         <svg x=${(x(event.at) - 6).toFixed(1)} y="4" width="12" height="12"><${Mark} kind=${event.kind} /></svg></a>`,
       )}
-    </svg>`
+    </svg>
+    <input type="range" min="0" max=${KEY_STEPS} step="1" value=${(((address.at ?? end) - start) / (end - start)) * KEY_STEPS} onInput=${slide}
+      aria-label="Moment that figures and charts show" aria-valuetext=${address.at == null ? "now" : clock(address.at)} />`
     }
   </div>`;
 }

@@ -3,10 +3,9 @@
 import { html, useEffect, useRef, useState } from "../html.js";
 import { link } from "../logic/address.js";
 import { duration, evidence, moment } from "../logic/figures.js";
-import { findingKey } from "../logic/headline.js";
-import { existing } from "../logic/subject.js";
+import { about, findingKey } from "../logic/findings.js";
 import { usePage } from "../use.js";
-import { Change } from "./change.js";
+import { ChangeServer, proposed } from "./change.js";
 import { Copy } from "./copy.js";
 import { Mark } from "./mark.js";
 import { Prose } from "./prose.js";
@@ -20,24 +19,26 @@ const LEVELS = /** @type {Record<string, string>} */ ({
   note: "idle",
 });
 const EVIDENCE_ROWS = 8;
+const SERVERS_MAX = 4;
 
 /** @param {{finding: Finding, chosen: boolean}} props */
 export function FindingCard({ finding, chosen }) {
   const { board, address, source } = usePage();
   const card = useRef(/** @type {HTMLElement | null} */ (null));
   const [all, setAll] = useState(false);
-  const [wish, setWish] = useState(/** @type {import("./change.js").Wish | null} */ (null));
+  const [change, setChange] = useState(/** @type {import("./change.js").ServerChange | null} */ (null));
   useEffect(() => {
     if (chosen) card.current?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
   const level = LEVELS[finding.severity] ?? "idle";
   const lasted = duration((finding.is_present ? board.now : finding.last_seen_unix_ms) - finding.first_seen_unix_ms);
   const rows = all ? finding.evidence : finding.evidence.slice(0, EVIDENCE_ROWS);
-  const servers = existing(finding, board.services);
+  const { service, rows: servers } = about(finding, board.services) ?? { service: null, rows: [] };
+  const consequences = finding.consequences ?? [];
   return html`<article ref=${card} class=${`card finding ${level}${chosen ? " chosen" : ""}`} id=${findingKey(finding)}>
     <p class="over"><span class=${"state " + level}><${Mark} kind=${level} />${finding.severity}</span>
       <span>${finding.certainty}</span><span>${finding.rule}</span>
-      <span>since ${moment(finding.first_seen_unix_ms, board.now)}, ${finding.is_present ? "for" : "over after"} ${lasted}</span>
+      <span>since ${moment(finding.first_seen_unix_ms, board.now)}, ${finding.is_present ? "for" : "ended after"} ${lasted}</span>
       ${finding.namespace && html`<span>network namespace ${finding.namespace}</span>`}</p>
     <h2 class="what">${finding.what}</h2>
     <dl>
@@ -50,6 +51,7 @@ export function FindingCard({ finding, chosen }) {
           html`<button type="button" class="quiet" onClick=${() => setAll(!all)}>
           ${all ? "Fewer" : `All ${finding.evidence.length} pieces of evidence`}</button>`
         }</dd>
+      ${consequences.length > 0 && html`<dt>Consequences</dt><dd><ul class="plain">${consequences.map(({ what }) => html`<li>${what}</li>`)}</ul></dd>`}
       <dt>Why it matters</dt><dd><${Prose} text=${finding.why} /></dd>
       ${(finding.remedy ?? []).map(
         (remedy, at) => html`<dt>${at === 0 ? "To do" : "Or"}</dt><dd>
@@ -58,21 +60,21 @@ export function FindingCard({ finding, chosen }) {
         <p class="soft">Risk: ${remedy.risk}</p></dd>`,
       )}
       ${
-        source.act &&
-        servers.map(
-          ({ service, row }) => html`<dt>Action</dt><dd class="buttons"><button type="button" onClick=${() =>
-            setWish({
-              service: service.service.name,
-              server: row.server.address,
-              choice: row.server.state === "ready" ? "drain" : "ready",
-            })}>
-          ${row.server.state === "ready" ? "Drain" : "Change"} ${row.server.address}…</button>
-        <a href=${link(address, "service", service.service.name)}>${service.service.name}</a></dd>`,
-        )
+        service &&
+        html`<dt>Service</dt><dd class="buttons"><a href=${link(address, "service", service.service.name)}>${service.service.name}</a>
+        ${
+          source.act &&
+          servers.slice(0, SERVERS_MAX).map(
+            ({
+              server,
+            }) => html`<button type="button" onClick=${() => setChange(proposed(service.service.name, server))}>
+            Change ${server.address}…</button>`,
+          )
+        }</dd>`
       }
       <dt>Verify</dt><dd><${Prose} text=${finding.verify} /></dd>
       <dt>Sources</dt><dd class="soft">${finding.source.join(", ")}</dd>
     </dl>
-    ${wish && html`<${Change} wish=${wish} onClose=${() => setWish(null)} />`}
+    ${change && html`<${ChangeServer} change=${change} onClose=${() => setChange(null)} />`}
   </article>`;
 }

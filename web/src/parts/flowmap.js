@@ -3,7 +3,7 @@
 import { html, useMemo } from "../html.js";
 import { flow } from "../logic/flow.js";
 import { layout } from "../logic/layout.js";
-import { rate } from "../logic/figures.js";
+import { figure } from "../logic/figures.js";
 import { link } from "../logic/address.js";
 import { usePage, useWatch, useWidth } from "../use.js";
 import { Mark } from "./mark.js";
@@ -19,6 +19,9 @@ export function FlowMap() {
     () => flow(board.traffic, board.services, configuration),
     [board.traffic, board.services, configuration],
   );
+  if (!board.traffic) {
+    return html`<section class="card"><h2>Traffic</h2><p class="empty">The traffic is not known.</p></section>`;
+  }
   const drawn = layout(whole, Math.max(300, width));
   const uncounted = drawn.ribbons.some((one) => one.rate == null);
   const quiet = drawn.ribbons.length === 0;
@@ -44,7 +47,7 @@ export function FlowMap() {
       </svg>`
       }
     </div>
-    ${quiet && board.loaded && html`<p class="empty">No request has ended in the last ten seconds.</p>`}
+    ${quiet && html`<p class="empty">No request has ended in the last ten seconds.</p>`}
     ${
       uncounted &&
       html`<p class="key"><svg width="28" height="8" aria-hidden="true"><path class="ribbon uncounted" d="M0,4H28" stroke-width="3" /></svg>
@@ -61,7 +64,7 @@ function ribbonClass({ rate: known, level }) {
 
 /** @param {import("../logic/layout.js").Ribbon} one */
 function ribbonText({ from, to, rate: known }) {
-  return `${from.slice(2)} to ${to.slice(2)}: ${known == null ? "not counted" : `${rate(known)} requests/s`}`;
+  return `${from.slice(2)} to ${to.slice(2)}: ${known == null ? "not counted" : `${figure(known)} requests/s`}`;
 }
 
 /** @param {{box: import("../logic/layout.js").Box, href: string | null, narrow: boolean}} props */

@@ -1,7 +1,7 @@
 // The top line: which balancer this is, whether it can be reached, the span of time, and the theme.
 
 import { html, useEffect, useState } from "../html.js";
-import { SPANS, format } from "../logic/address.js";
+import { SPANS, format, live, window as spanOf } from "../logic/address.js";
 import { clock, duration, moment } from "../logic/figures.js";
 import { usePage } from "../use.js";
 import { THEMES, chooseTheme, chosenTheme } from "../theme.js";
@@ -11,27 +11,32 @@ export function Header() {
   const { board, address, source } = usePage();
   const { status, connection } = board;
   const lost = connection.phase === "lost";
+  const chosen = address.at != null || address.to != null;
+  const [start, end] = spanOf(address, board.now);
+  const custom = !SPANS.some(({ seconds }) => seconds === address.span);
   const [word, kind] = standing(source, board);
-  const facts = status && [
-    `Weir ${status.version}`,
-    status.zone,
-    `configuration ${status.generation}`,
-    `up ${duration(status.uptime_s * 1000)}`,
-  ];
+  const facts = status &&
+    connection.phase !== "signed-out" && [
+      `Weir ${status.version}`,
+      status.zone,
+      `configuration ${status.generation}`,
+      `up ${duration(status.uptime_s * 1000)}`,
+    ];
   return html`<header>
-    <p class="where" ><span class=${"state " + kind}><${Mark} kind=${kind} />${word}</span>
+    <p class="where"><span class=${"state " + kind}><${Mark} kind=${kind} />${word}</span>
       ${facts && html`<span class="dim">${facts.filter(Boolean).join(" · ")}</span>`}</p>
     ${
-      address.at != null &&
-      html`<p class="at">At <b>${moment(address.at, board.now)}</b>${" "}
-      <a class="button" href=${format({ ...address, at: null })}>Back to live</a></p>`
+      chosen &&
+      html`<p class="at">${address.at != null ? html`At <b>${moment(address.at, board.now)}</b>` : html`From <b>${moment(start, board.now)}</b> to <b>${clock(end)}</b>`}${" "}
+      <a class="button" href=${live(address)}>Back to live</a></p>`
     }
     <div class="range" role="group" aria-label="Span of time">${SPANS.map(
       ({ seconds, label }, place) => html`
-      <a href=${format({ ...address, span: seconds })} aria-current=${address.span === seconds ? "true" : undefined}>
-        ${place === 0 && address.at == null && source.mode === "live" ? "Live" : label}</a>`,
-    )}</div>
+      <a href=${format({ ...address, to: null, span: seconds })} aria-current=${address.span === seconds ? "true" : undefined}>
+        ${place === 0 && !chosen && source.mode === "live" ? "Live" : label}</a>`,
+    )}${custom && html`<span>${duration(address.span * 1000)}</span>`}</div>
     <${Theme} />
+    ${connection.session && source.signOut && html`<button type="button" class="theme" onClick=${() => source.signOut?.()}>Sign out</button>`}
     ${lost && board.loaded && html`<p class="lost" role="alert"><${Mark} kind="bad" />${connection.why} The figures are those of ${clock(connection.since ?? 0)}. <${Retry} at=${connection.retryAt ?? 0} /></p>`}
   </header>`;
 }
@@ -44,7 +49,7 @@ function standing(source, { connection, status, now }) {
   if (connection.phase === "lost") return [`no connection since ${clock(connection.since ?? 0)}`, "bad"];
   if (connection.phase === "signed-out") return ["not signed in", "idle"];
   if (connection.phase === "connecting" || !status) return ["connecting", "idle"];
-  return status.ready ? ["ready", "fine"] : ["takes no new work", "warn"];
+  return status.ready ? ["ready", "fine"] : ["not ready", "warn"];
 }
 
 /** @param {{at: number}} props */

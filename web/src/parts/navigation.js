@@ -2,15 +2,14 @@
 
 import { html, useEffect, useRef } from "../html.js";
 import { PAGES, link } from "../logic/address.js";
+import { isSerious } from "../logic/findings.js";
 import { usePage } from "../use.js";
 import { Mark } from "./mark.js";
 
 export function Navigation() {
   const { board, address } = usePage();
   const current = address.page === "service" ? "services" : address.page;
-  const serious = (board.findings?.findings ?? []).filter(
-    (one) => one.is_present && (one.severity === "critical" || one.severity === "warning"),
-  );
+  const serious = (board.findings?.findings ?? []).filter(isSerious);
   const level = serious.some((one) => one.severity === "critical") ? "bad" : "warn";
   const list = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {

@@ -1,9 +1,9 @@
 // The table of a service's servers. Many servers are collapsed: those in trouble first, the others as one line.
 
-import { html, useEffect, useState } from "../html.js";
-import { clock, count, duration, millis, percent, rate } from "../logic/figures.js";
-import { median } from "../logic/condition.js";
-import { rateOf } from "../logic/effect.js";
+import { html, useState } from "../html.js";
+import { clock, count, duration, figure, percent } from "../logic/figures.js";
+import { countsOf, orderOf } from "../logic/condition.js";
+import { median, requestRate } from "../logic/traffic.js";
 import { inMillis } from "../logic/columns.js";
 import { line } from "../logic/history.js";
 import { untilOf, useHistory, usePage } from "../use.js";
@@ -11,14 +11,14 @@ import { State } from "./mark.js";
 import { Bar } from "./bar.js";
 import { Heat, HeatKey } from "./heat.js";
 import { Rows } from "./rows.js";
-import { Change } from "./change.js";
+import { ChangeServer, proposed } from "./change.js";
 
 /** @typedef {import("../logic/services.js").ServerRow} ServerRow */
 
 /** Up to this many servers are all shown. */
 const SHOWN_MAX = 24;
 
-/** The strips of very large services show a minute of one column, so that an answer stays small. */
+/** The strips of very large services show a minute, and no p99, so that an answer stays small. */
 const LARGE = 60;
 const [SPAN_S, SPAN_LARGE_S] = [300, 60];
 
@@ -28,30 +28,27 @@ function useServerRows(service, full) {
   const { board, address } = usePage();
   const large = service.servers.length > LARGE;
   const span = large ? SPAN_LARGE_S : SPAN_S;
-  const columns = large
-    ? ["first_byte_p50_us"]
-    : ["first_byte_p50_us", "failed", full ? "first_byte_p99_us" : "in_flight"];
-  const until = untilOf({ ...address, span }, board.now);
+  const columns = ["first_byte_p50_us", "failed", ...(full && !large ? ["first_byte_p99_us"] : [])];
+  const until = untilOf({ ...address, to: null, span }, board.now);
   return {
     ...useHistory({ kinds: ["server"], series: service.servers.length, service: service.name, until, span, columns }),
     span,
+    quantiles: full && !large ? ["first_byte_p50_us", "first_byte_p99_us"] : ["first_byte_p50_us"],
   };
 }
 
-/** @param {{row: import("../logic/services.js").ServiceRow, full: boolean, explain: boolean,
- *   onFrame?: (frame: import("../logic/history.js").Frame) => void}} props
- * full: all columns, on the service's page; explain: what the shades of the strips mean; onFrame: gets the rows of servers. */
-export function Servers({ row, full, explain, onFrame }) {
+/** @param {{row: import("../logic/services.js").ServiceRow, full: boolean, explain: boolean}} props
+ * full: all columns, on the service's page; explain: what the shades of the strips mean. */
+export function Servers({ row, full, explain }) {
   const { source, address } = usePage();
-  const { frame, error, span } = useServerRows(row.service, full);
-  useEffect(() => onFrame?.(frame), [frame]);
+  const { frame, error, span, quantiles } = useServerRows(row.service, full);
   const when = address.at == null ? `last ${duration(span * 1000)}` : `around ${clock(address.at, false)}`;
   const [open, setOpen] = useState(false);
   const [filter, setFilter] = useState("");
-  const [wish, setWish] = useState(/** @type {import("./change.js").Wish | null} */ (null));
+  const [change, setChange] = useState(/** @type {import("./change.js").ServerChange | null} */ (null));
   const many = row.servers.length > SHOWN_MAX;
-  const aside = row.servers.filter((one) => one.condition.level === "aside");
-  const first = many && !open ? [...row.troubled, ...aside] : row.servers;
+  const disabled = row.servers.filter((one) => one.condition.level === "disabled");
+  const first = many && !open ? [...row.troubled, ...disabled] : row.servers;
   const wanted = filter.trim().toLowerCase();
   const shown = wanted
     ? row.servers.filter((one) =>
@@ -63,14 +60,7 @@ export function Servers({ row, full, explain, onFrame }) {
   const rest = wanted ? [] : row.servers.filter((one) => !shown.includes(one));
   const zoned = row.servers.some(({ server }) => server.zone != null);
   const act =
-    full && source.act
-      ? (/** @type {ServerRow} */ one) =>
-          setWish({
-            service: row.service.name,
-            server: one.server.address,
-            choice: one.server.state === "ready" ? "drain" : "ready",
-          })
-      : null;
+    full && source.act ? (/** @type {ServerRow} */ one) => setChange(proposed(row.service.name, one.server)) : null;
   return html`
     ${
       many &&
@@ -79,7 +69,7 @@ export function Servers({ row, full, explain, onFrame }) {
       <span>${count(shown.length)} of ${count(row.servers.length)} servers</span></div>`
     }
     <${Rows} rows=${shown} caption=${`Servers of ${row.service.name}`} keyOf=${(/** @type {ServerRow} */ one) => one.server.address}
-      kind=${(/** @type {ServerRow} */ one) => one.condition.level} columns=${columns(row, frame, { seconds: span, when }, full, zoned, act)}
+      kind=${(/** @type {ServerRow} */ one) => one.condition.level} columns=${columns(row, frame, { seconds: span, when, quantiles }, full, zoned, act)}
       detail=${full ? why : undefined} empty=${wanted ? "No server matches." : "No server is in trouble."} />
     ${
       rest.length > 0 &&
@@ -88,8 +78,9 @@ export function Servers({ row, full, explain, onFrame }) {
     }
     ${many && open && !wanted && html`<p class="rest"><button type="button" class="quiet" onClick=${() => setOpen(false)}>Show only trouble</button></p>`}
     ${error && html`<p class="empty">${error}</p>`}
-    ${explain && shown.length > 0 && html`<${HeatKey} usual=${row.peers.p50} />`}
-    ${wish && html`<${Change} wish=${wish} onClose=${() => setWish(null)} />`}`;
+    ${frame.leftOut > 0 && html`<p class="empty">The history of ${count(frame.leftOut)} servers does not fit into one answer and is left out.</p>`}
+    ${explain && shown.length > 0 && html`<${HeatKey} usual=${row.usual} />`}
+    ${change && html`<${ChangeServer} change=${change} onClose=${() => setChange(null)} />`}`;
 }
 
 /** @param {ServerRow} one */
@@ -102,18 +93,15 @@ function why({ server, condition, finding }) {
 
 /** @param {ServerRow[]} rest */
 function summary(rest) {
-  const rates = median(rest.map(rateOf));
+  const rates = median(rest.map(({ window }) => requestRate(window)));
   const p50 = median(rest.flatMap(({ window }) => window?.first_byte.p50_ms ?? []));
-  const words = new Map();
-  for (const { condition } of rest) words.set(condition.word, (words.get(condition.word) ?? 0) + 1);
-  const states = [...words].map(([word, number]) => `${count(number)} ${word}`).join(", ");
-  return `${states}. The median server answers ${rate(rates)} requests/s with p50 ${duration(p50)}. `;
+  return `${countsOf(rest)}. The median server answers ${figure(rates)} requests/s with p50 ${duration(p50)}. `;
 }
 
 /** @param {import("../logic/services.js").ServiceRow} row @param {import("../logic/history.js").Frame} frame
- * @param {{seconds: number, when: string}} strips What the strips show, and in words. @param {boolean} full @param {boolean} zoned @param {((one: ServerRow) => void) | null} act
+ * @param {{seconds: number, when: string, quantiles: string[]}} strips What the strips show. @param {boolean} full @param {boolean} zoned @param {((one: ServerRow) => void) | null} act
  * @returns {import("./rows.js").TableColumn<ServerRow>[]} */
-function columns(row, frame, { seconds, when }, full, zoned, act) {
+function columns(row, frame, { seconds, when, quantiles }, full, zoned, act) {
   const weighted = row.servers.some(({ server }) => server.weight !== 1 || server.weight_configured !== 1);
   /** @type {(import("./rows.js").TableColumn<ServerRow> | false | null)[]} */
   const all = [
@@ -135,7 +123,7 @@ function columns(row, frame, { seconds, when }, full, zoned, act) {
       title: "State",
       width: 92,
       cell: ({ condition }) => html`<${State} condition=${condition} />`,
-      order: ({ condition }) => condition.level + condition.word,
+      order: ({ condition }) => orderOf(condition),
     },
     {
       title: "In flight",
@@ -150,15 +138,15 @@ function columns(row, frame, { seconds, when }, full, zoned, act) {
       unit: "/s",
       number: true,
       width: 76,
-      cell: (one) => rate(one.window && rateOf(one)),
-      order: rateOf,
+      cell: ({ window }) => figure(window && requestRate(window)),
+      order: ({ window }) => requestRate(window),
     },
     {
       title: "p50",
       unit: "ms",
       number: true,
       width: 64,
-      cell: ({ window }) => millis(window?.first_byte.p50_ms),
+      cell: ({ window }) => figure(window?.first_byte.p50_ms),
       order: ({ window }) => window?.first_byte.p50_ms ?? -1,
     },
     {
@@ -166,7 +154,7 @@ function columns(row, frame, { seconds, when }, full, zoned, act) {
       unit: "ms",
       number: true,
       width: 64,
-      cell: ({ window }) => millis(window?.first_byte.p99_ms),
+      cell: ({ window }) => figure(window?.first_byte.p99_ms),
       order: ({ window }) => window?.first_byte.p99_ms ?? -1,
     },
     {
@@ -175,7 +163,7 @@ function columns(row, frame, { seconds, when }, full, zoned, act) {
       number: true,
       width: 68,
       cell: ({ window }) => percent(window?.failed, window?.requests),
-      order: ({ window }) => window?.failed ?? 0,
+      order: ({ window }) => (window?.requests ? window.failed / window.requests : -1),
     },
     full && {
       title: "Connect",
@@ -183,7 +171,7 @@ function columns(row, frame, { seconds, when }, full, zoned, act) {
       number: true,
       kind: "opt",
       width: 80,
-      cell: ({ window }) => millis(window?.connect_mean_ms),
+      cell: ({ window }) => figure(window?.connect_mean_ms),
     },
     full && {
       title: "Round trip",
@@ -191,7 +179,7 @@ function columns(row, frame, { seconds, when }, full, zoned, act) {
       number: true,
       kind: "opt",
       width: 96,
-      cell: ({ window }) => millis(window?.round_trip_ms),
+      cell: ({ window }) => figure(window?.round_trip_ms),
     },
     full &&
       weighted && {
@@ -204,14 +192,13 @@ function columns(row, frame, { seconds, when }, full, zoned, act) {
             : html`${server.weight}<small> of ${server.weight_configured}</small>`,
       },
     {
-      title: full ? "p50 over p99," : "p50,",
+      title: quantiles.length > 1 ? "p50 over p99," : "p50,",
       unit: when,
       kind: "opt strip",
       cell: ({ server }) => {
         const own = line(frame, "server", row.service.name, server.address);
-        const { first_byte_p50_us: p50, first_byte_p99_us: p99, failed } = own?.columns ?? {};
-        return html`<${Heat} frame=${frame} seconds=${seconds} rows=${full && p99 ? [inMillis(p50), inMillis(p99)] : [inMillis(p50)]} failed=${failed ?? []}
-        usual=${row.peers.p50} label=${`First byte of ${server.address} ${when}`} />`;
+        return html`<${Heat} frame=${frame} seconds=${seconds} rows=${quantiles.map((name) => inMillis(own?.columns[name]))}
+        failed=${own?.columns.failed ?? []} usual=${row.usual} label=${`First byte of ${server.address} ${when}`} />`;
       },
     },
     act && {

@@ -2,9 +2,11 @@
 
 import { html } from "../html.js";
 import { link } from "../logic/address.js";
-import { count, millis, rate, share } from "../logic/figures.js";
-import { aligned, lastIn, perSecond as rowsPerSecond, rateIn, rowsBefore, total } from "../logic/columns.js";
+import { orderOf } from "../logic/condition.js";
+import { count, figure, share } from "../logic/figures.js";
+import { aligned, lastIn, perSecond, rateIn, rowsBefore, total } from "../logic/columns.js";
 import { line } from "../logic/history.js";
+import { newest, requestRate } from "../logic/traffic.js";
 import { shownSpan, usePage } from "../use.js";
 import { Rows } from "./rows.js";
 import { Spark } from "./spark.js";
@@ -12,19 +14,13 @@ import { State } from "./mark.js";
 
 /** @typedef {import("../logic/services.js").ServiceRow} ServiceRow */
 
-/** @param {ServiceRow} row */
-export function perSecond(row) {
-  const window = row.traffic?.windows[0];
-  return window && window.seconds > 0 ? window.requests / window.seconds : 0;
-}
-
 /** The figures of a service now, or at the chosen moment.
  * @param {ServiceRow} row @param {import("../board.js").Board} board @param {number | null} at */
 function figures(row, { frame }, at) {
   if (at == null) {
-    const window = row.traffic?.windows[0];
+    const window = newest(row.traffic);
     return {
-      rate: window ? perSecond(row) : null,
+      rate: window ? requestRate(window) : null,
       failed: window?.failed ?? null,
       requests: window?.requests ?? null,
       p50: window?.total.p50_ms ?? null,
@@ -43,6 +39,11 @@ function figures(row, { frame }, at) {
   };
 }
 
+/** @param {{failed: number | null, requests: number | null}} of */
+function failedShare({ failed, requests }) {
+  return failed == null || !requests ? -1 : failed / requests;
+}
+
 /** @param {{rows: ServiceRow[]}} props */
 export function Services({ rows }) {
   const { board, address } = usePage();
@@ -50,7 +51,7 @@ export function Services({ rows }) {
   const of = (/** @type {ServiceRow} */ row) => figures(row, board, address.at);
   const span = shownSpan(frame, address, board.now);
   const requests = (/** @type {ServiceRow} */ row) =>
-    aligned(frame, rowsPerSecond(frame, line(frame, "service", row.service.name)?.columns.requests), span);
+    aligned(frame, perSecond(frame, line(frame, "service", row.service.name)?.columns.requests), span);
   /** @type {import("./rows.js").TableColumn<ServiceRow>[]} */
   const columns = [
     {
@@ -62,7 +63,7 @@ export function Services({ rows }) {
     {
       title: "State",
       width: 110,
-      order: (row) => row.condition.level,
+      order: (row) => orderOf(row.condition),
       cell: (row) => html`<${State} condition=${row.condition} />`,
     },
     {
@@ -71,7 +72,7 @@ export function Services({ rows }) {
       number: true,
       width: 84,
       order: (row) => of(row).rate ?? -1,
-      cell: (row) => rate(of(row).rate),
+      cell: (row) => figure(of(row).rate),
     },
     {
       title: "p50",
@@ -79,7 +80,7 @@ export function Services({ rows }) {
       number: true,
       width: 70,
       order: (row) => of(row).p50 ?? -1,
-      cell: (row) => millis(of(row).p50),
+      cell: (row) => figure(of(row).p50),
     },
     {
       title: "p99",
@@ -87,13 +88,13 @@ export function Services({ rows }) {
       number: true,
       width: 70,
       order: (row) => of(row).p99 ?? -1,
-      cell: (row) => millis(of(row).p99),
+      cell: (row) => figure(of(row).p99),
     },
     {
       title: "Failed",
       number: true,
       width: 76,
-      order: (row) => of(row).failed ?? -1,
+      order: (row) => failedShare(of(row)),
       cell: (row) => share(of(row).failed, of(row).requests),
     },
     {

@@ -1,11 +1,10 @@
-// Asks for the admin API's token and exchanges it for a session. The token is not kept: neither in the page's address
-// nor in the browser's storage.
+// Asks for the admin API's token and exchanges it for a session. The token is not kept.
 
 import { html, useState } from "../html.js";
 import { usePage } from "../use.js";
 
 export function SignIn() {
-  const { source } = usePage();
+  const { source, board } = usePage();
   const [state, setState] = useState({ busy: false, failure: "" });
   const submit = async (/** @type {any} */ event) => {
     event.preventDefault();
@@ -17,6 +16,7 @@ export function SignIn() {
   };
   return html`<section class="card signin"><h1>Sign in</h1>
     <p>This balancer's admin API requires a token: the content of its <code>token_file</code>.</p>
+    ${board.connection.why && html`<p role="status">${board.connection.why}</p>`}
     <form onSubmit=${submit}>
       <label>Token<input name="token" type="password" autocomplete="current-password" required autofocus /></label>
       <button class="main" disabled=${state.busy}>${state.busy ? "Working…" : "Sign in"}</button>

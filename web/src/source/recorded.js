@@ -19,26 +19,30 @@ export function recorded(recording) {
       return () => {};
     },
     history(query, listener) {
-      const answer = best(recording.history, query.span);
+      const answer = best(recording.history, (query.until ?? recording.at_unix_ms) - query.span * 1000);
       listener({ frame: answer ? cut(answer, query, recording.at_unix_ms) : emptyFrame(), error: null });
       return () => {};
     },
     connection(listener) {
-      listener({ phase: "connected", since: null, retryAt: null, why: "" });
+      listener({ phase: "connected", since: null, retryAt: null, why: "", session: false });
       return () => {};
     },
+    read: null,
     act: null,
     signIn: null,
+    signOut: null,
   };
 }
 
-/** The finest recorded rows that reach back far enough, else the longest.
- * @param {import("../api.js").History[]} answers @param {number} span */
-function best(answers, span) {
-  const reach = (/** @type {import("../api.js").History} */ one) =>
-    ((one.ended_unix_ms.at(-1) ?? 0) - (one.ended_unix_ms[0] ?? 0) + one.step_ms) / 1000;
-  const sorted = [...answers].sort((a, b) => a.step_ms - b.step_ms);
-  return sorted.find((one) => reach(one) >= span) ?? sorted.at(-1);
+/** The finest recorded rows that reach back as far as is asked, or as the longest ones do.
+ * @param {import("../api.js").History[]} answers @param {number} startMs When the asked span begins. */
+function best(answers, startMs) {
+  const startOf = (/** @type {import("../api.js").History} */ one) => (one.ended_unix_ms[0] ?? Infinity) - one.step_ms;
+  const sorted = answers.filter((one) => one.ended_unix_ms.length > 0).sort((a, b) => a.step_ms - b.step_ms);
+  const longest = sorted.at(-1);
+  // The first of the longest rows began up to a row before those of the finer ones.
+  const earliest = longest ? startOf(longest) + longest.step_ms : Infinity;
+  return sorted.find((one) => startOf(one) <= Math.max(startMs, earliest)) ?? longest;
 }
 
 /** @param {import("../api.js").History} answer @param {import("./source.js").HistoryQuery} query @param {number} end */

@@ -29,11 +29,11 @@ export class History {
     this.due = 0;
   }
 
-  /** What passes on that the balancer did not answer, and why.
-   * @param {string} error @param {number} again When to ask again, in ms. @returns {() => void} */
+  /** Passes on that the balancer did not answer, and why.
+   * @param {string} error @param {number} again When to ask again, in ms. */
   refused(error, again) {
     this.due = performance.now() + again;
-    return () => this.listener({ frame: this.frame, error });
+    this.listener({ frame: this.frame, error });
   }
 
   /** Reads what is missing, and returns what passes it on.
@@ -45,7 +45,8 @@ export class History {
     const stepS = Math.max(STEP_MIN_MS, this.frame.stepMs) / 1000;
     // The API chooses the length of rows by how far back an answer reaches, so only rows by the second can be
     // continued with a short answer. The others are few, and read again as a whole.
-    const continued = last != null && stepS === 1 && !fixed;
+    // A clock that was set back starts the rows again.
+    const continued = last != null && stepS === 1 && !fixed && last < now + 2 * STEP_MIN_MS;
     const whole = spanFor(query);
     const missing = continued ? Math.ceil((now - last) / 1000) + OVERLAP_ROWS : whole;
     const span = Math.min(whole, Math.max(OVERLAP_ROWS, missing));

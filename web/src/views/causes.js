@@ -1,15 +1,15 @@
 // How requests end: causes over time, and what each means.
 
 import { html, useState } from "../html.js";
-import { format, link, window as spanOf } from "../logic/address.js";
-import { count, plural, rate, share } from "../logic/figures.js";
-import { ENDINGS, STACK_ROWS, endings, stacked } from "../logic/stack.js";
-import { coarser, linesOf } from "../logic/history.js";
+import { link } from "../logic/address.js";
+import { count, plural, share } from "../logic/figures.js";
+import { ENDINGS } from "../logic/stack.js";
 import { untilOf, useHistory, usePage, useWatch } from "../use.js";
-import { Chart } from "../parts/chart.js";
+import { NotServed, notServed } from "../parts/notserved.js";
 import { Prose } from "../parts/prose.js";
 import { Rows } from "../parts/rows.js";
 import { Timeline } from "../parts/events.js";
+import { Unavailable } from "../parts/unavailable.js";
 
 /** @typedef {import("../api.js").Cause} Cause */
 
@@ -34,9 +34,7 @@ export function CausesView() {
     span: address.span,
     until: untilOf(address, board.now),
   });
-  const coarse = coarser(frame, STACK_ROWS);
-  const layers = endings(coarse, linesOf(coarse, "listener"), LAYERS);
-  const areas = stacked(layers);
+  const { coarse, layers } = notServed(frame, "listener", LAYERS);
   const inSpan = new Map(layers.map(({ name, total }) => [name, total]));
   const causes = /** @type {Cause[]} */ (value?.causes ?? []);
   const shown = causes
@@ -46,26 +44,11 @@ export function CausesView() {
     <p class="lead">Every request ends with one cause. A 5xx response of a server is forwarded, so its cause is completed; it counts as failed.</p>
     <${Timeline} />
     <div class="charts one">
-      <${Chart} title="Not served" unit="per second, by cause, all listeners" stack=${true} height=${220}
-        frame=${coarse} span=${spanOf(address, board.now)} events=${board.events} at=${address.at}
-        onPick=${(/** @type {number} */ at) => {
-          location.hash = format({ ...address, at });
-        }}
-        format=${(/** @type {number | null} */ number) => rate(number)}
-        series=${
-          layers.length
-            ? layers.map((layer, at) => ({
-                label: layer.name || "rarer causes",
-                values: areas[at],
-                color: `--c${at + 1}`,
-                fill: true,
-              }))
-            : [{ label: "none in this span", values: coarse.ended.map(() => 0), color: "--c0" }]
-        } />
+      <${NotServed} coarse=${coarse} layers=${layers} unit="per second, by cause, all listeners" height=${220} />
     </div>
     <section class="card" aria-labelledby="list">
       <h2 id="list">What they mean <span>${value ? `${plural(value.requests, "request")} since the start of the process` : ""}</span></h2>
-      ${error && html`<p class="empty">${error}</p>`}
+      <${Unavailable} path="causes" why=${error} />
       <${Rows} rows=${shown} caption="Causes" keyOf=${(/** @type {Cause} */ one) => one.name} columns=${columns(address, value?.requests ?? 0, inSpan)}
         detail=${(/** @type {Cause} */ one) => one.name === address.name && html`<${Explained} cause=${one} />`} empty="Loading…" />
       ${
@@ -96,7 +79,7 @@ function columns(address, requests, inSpan) {
     { title: "Since the start", number: true, order: (one) => one.count, cell: (one) => count(one.count) },
     { title: "Share", number: true, kind: "opt", cell: (one) => share(one.count, requests) },
     {
-      title: "Could be prevented by",
+      title: "At fault",
       kind: "opt",
       order: (one) => one.fault,
       cell: (one) => FAULTS[one.fault] ?? one.fault,

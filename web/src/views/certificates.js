@@ -6,6 +6,7 @@ import { expiry, fromFiles } from "../logic/certificates.js";
 import { usePage, useWatch } from "../use.js";
 import { Rows } from "../parts/rows.js";
 import { State } from "../parts/mark.js";
+import { Unavailable } from "../parts/unavailable.js";
 
 /** @typedef {import("../logic/certificates.js").Certificate} Certificate */
 /** @typedef {import("../api.js").AcmeCertificate} AcmeCertificate */
@@ -16,6 +17,7 @@ export function CertificatesView() {
   const files = fromFiles(value?.configuration);
   const acme = board.status?.acme;
   return html`<h1>Certificates</h1>
+    <${Unavailable} path="configuration" why=${error} />
     ${
       acme &&
       html`<section class="card" aria-labelledby="acme"><h2 id="acme">By ACME <span>${acme.directory}</span></h2>
@@ -25,7 +27,7 @@ export function CertificatesView() {
     }
     <section class="card" aria-labelledby="files"><h2 id="files">From files <span>in force since the last reload</span></h2>
       <${Rows} rows=${files} caption="Certificates from files" keyOf=${(/** @type {Certificate} */ one) => one.listener + one.chain} columns=${fileColumns(board.now)}
-        empty=${value ? "No listener has a certificate from a file." : (error ?? "Loading…")} /></section>`;
+        empty=${value ? "No listener has a certificate from a file." : error == null ? "Loading…" : "Certificates from files are not known."} /></section>`;
 }
 
 /** @param {number} now @returns {import("../parts/rows.js").TableColumn<Certificate>[]} */
@@ -77,7 +79,7 @@ function acmeColumns(now) {
       kind: "opt",
       cell: (one) => (one.next_attempt == null ? "–" : moment(Date.parse(one.next_attempt), now)),
     },
-    { title: "Moment chosen by", kind: "opt", cell: (one) => (one.renewal_by_authority ? "the authority" : "Weir") },
+    { title: "Renewal time set by", kind: "opt", cell: (one) => (one.renewal_by_authority ? "the authority" : "Weir") },
   ];
 }
 

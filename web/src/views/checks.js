@@ -2,10 +2,11 @@
 
 import { html } from "../html.js";
 import { link } from "../logic/address.js";
-import { count, duration, millis, rate, share } from "../logic/figures.js";
+import { count, duration, figure, share } from "../logic/figures.js";
 import { usePage, useWatch } from "../use.js";
 import { Mark } from "../parts/mark.js";
 import { Rows } from "../parts/rows.js";
+import { Unavailable } from "../parts/unavailable.js";
 
 /** @typedef {import("../api.js").Endpoint} Endpoint */
 
@@ -19,12 +20,13 @@ export function ChecksView() {
   const saved = plan.unshared_per_s - plan.probes_per_s;
   const near = plan.endpoints.flatMap((one) => one.near_duplicates.map((pair) => ({ endpoint: one.endpoint, pair })));
   return html`<h1>Checks</h1>
+    <${Unavailable} path="checks" why=${error} />
     <p class="lead">${
       plan.endpoints.length === 0
         ? "No health check is configured."
         : saved > 0.005
-          ? `Services share identical probes: ${rate(plan.probes_per_s)} per second instead of ${rate(plan.unshared_per_s)}, ${share(saved, plan.unshared_per_s)} less.`
-          : `${rate(plan.probes_per_s)} probes per second; no two services share a probe.`
+          ? `Services share identical probes: ${figure(plan.probes_per_s)} per second instead of ${figure(plan.unshared_per_s)}, ${share(saved, plan.unshared_per_s)} less.`
+          : `${figure(plan.probes_per_s)} probes per second; no two services share a probe.`
     }</p>
     <section class="card" aria-labelledby="plan"><h2 id="plan">Probes <span>${count(plan.probes)} distinct, of ${count(plan.endpoints.length)} endpoints</span></h2>
       <${Rows} rows=${plan.endpoints} caption="Endpoints" keyOf=${(/** @type {Endpoint} */ one) => one.endpoint} columns=${columns(address)}
@@ -69,7 +71,7 @@ function columns(address) {
       title: "Probes",
       unit: "/s",
       number: true,
-      cell: (one) => rate(one.probes_per_s),
+      cell: (one) => figure(one.probes_per_s),
       order: (one) => one.probes_per_s,
     },
     {
@@ -77,7 +79,7 @@ function columns(address) {
       unit: "/s",
       number: true,
       kind: "opt",
-      cell: (one) => rate(one.unshared_per_s),
+      cell: (one) => figure(one.unshared_per_s),
       order: (one) => one.unshared_per_s,
     },
     {
@@ -86,6 +88,6 @@ function columns(address) {
       cell: (one) => (one.ended == null ? "–" : html`${count(one.failed)}<small> of ${count(one.ended)}</small>`),
       order: (one) => one.failed ?? -1,
     },
-    { title: "Last", unit: "ms", number: true, cell: (one) => millis(one.last_ms), order: (one) => one.last_ms ?? -1 },
+    { title: "Last", unit: "ms", number: true, cell: (one) => figure(one.last_ms), order: (one) => one.last_ms ?? -1 },
   ];
 }

@@ -1,11 +1,9 @@
-// The process and its host: version, connections, CPU, memory, and what the doctor says of the host.
+// The process and its host: version, connections, CPU, memory, and findings about the host.
 
 import { html } from "../html.js";
-import { format, window as spanOf } from "../logic/address.js";
 import { ago, bytes, count, duration, moment, share } from "../logic/figures.js";
-import { findingKey } from "../logic/headline.js";
+import { findingKey } from "../logic/findings.js";
 import { line } from "../logic/history.js";
-import { existing } from "../logic/subject.js";
 import { untilOf, useHistory, usePage } from "../use.js";
 import { Chart } from "../parts/chart.js";
 import { FindingCard } from "../parts/finding.js";
@@ -43,16 +41,7 @@ export function HostView() {
     const us = columns.cpu_us?.[row];
     return us == null || covered === 0 ? null : us / (covered * 10);
   });
-  const common = {
-    frame,
-    span: spanOf(address, board.now),
-    events: board.events,
-    at: address.at,
-    onPick: (/** @type {number} */ at) => {
-      location.hash = format({ ...address, at });
-    },
-  };
-  const ofHost = (findings?.findings ?? []).filter((one) => existing(one, board.services).length === 0);
+  const ofHost = (findings?.findings ?? []).filter((one) => one.service == null);
   return html`<h1>Host</h1>
     ${
       status &&
@@ -60,7 +49,7 @@ export function HostView() {
       <div><dt>Weir</dt><dd>${status.version}</dd></div>
       <div><dt>Process</dt><dd>${status.pid}, ${count(status.workers)} workers</dd></div>
       <div><dt>Started</dt><dd>${moment(board.now - status.uptime_s * 1000, board.now)}</dd></div>
-      <div><dt>Accepts new work</dt><dd>${status.ready ? "yes" : "no"}</dd></div>
+      <div><dt>Ready</dt><dd>${status.ready ? "yes" : "no"}</dd></div>
       <div><dt>Client connections</dt><dd>${count(status.connections.open)} of ${count(status.connections.open_max)}</dd></div>
       <div><dt>CPU, last 10 s</dt><dd>${traffic?.cpu[0] == null ? "–" : `${share(traffic.cpu[0], 1)} of a core`}</dd></div>
     </dl>
@@ -69,15 +58,15 @@ export function HostView() {
     }
     <${Timeline} />
     <div class="charts three">
-      <${Chart} ...${common} title="CPU" unit="% of a core" format=${(/** @type {number | null} */ value) => (value == null ? "–" : value.toFixed(value < 10 ? 1 : 0))}
+      <${Chart} frame=${frame} title="CPU" unit="% of a core" format=${(/** @type {number | null} */ value) => (value == null ? "–" : value.toFixed(value < 10 ? 1 : 0))}
         series=${[{ label: "CPU", values: cpu, color: "--c0", fill: true }]} />
-      <${Chart} ...${common} title="Memory" unit="resident" format=${(/** @type {number | null} */ value) => bytes(value)}
+      <${Chart} frame=${frame} title="Memory" unit="resident" format=${(/** @type {number | null} */ value) => bytes(value)}
         series=${[{ label: "memory", values: columns.resident_bytes ?? [], color: "--c0", fill: true }]} />
-      <${Chart} ...${common} whole=${true} title="Client connections" unit="open" format=${(/** @type {number | null} */ value) => count(value)}
+      <${Chart} frame=${frame} whole=${true} title="Client connections" unit="open" format=${(/** @type {number | null} */ value) => count(value)}
         series=${[{ label: "open", values: columns.connections ?? [], color: "--c0", fill: true }]} />
     </div>
-    <h2>What the doctor says of this host <span>${findings?.looked_at_unix_ms != null ? `looked ${ago(board.now - findings.looked_at_unix_ms)}, every ${duration(findings.interval_ms)}` : ""}</span></h2>
-    ${ofHost.length === 0 && html`<section class="card"><p class="empty">Nothing now.</p></section>`}
+    <h2>Findings about this host <span>${findings?.looked_at_unix_ms != null ? `examined ${ago(board.now - findings.looked_at_unix_ms)}, every ${duration(findings.interval_ms)}` : ""}</span></h2>
+    ${ofHost.length === 0 && html`<section class="card"><p class="empty">${findings?.enabled === false ? "The doctor is disabled in the configuration." : (board.errors.findings ?? "No findings now.")}</p></section>`}
     ${ofHost.map((one) => html`<${FindingCard} key=${findingKey(one)} finding=${one} chosen=${false} />`)}
     <${Recording} />`;
 }

@@ -1,28 +1,47 @@
-// Reloads and their receipts.
+// Reloads and their receipts, and a reload by hand.
 
-import { html } from "../html.js";
+import { html, useState } from "../html.js";
 import { changes } from "../logic/events.js";
 import { count, duration, moment, plural } from "../logic/figures.js";
 import { usePage, useWatch } from "../use.js";
+import { Dialog } from "../parts/dialog.js";
 import { Mark } from "../parts/mark.js";
 
-/** @typedef {import("../api.js").Reload} Reload */
+/** @typedef {import("../api.js").Reload} Receipt */
 
 const KINDS = /** @type {Record<string, string>} */ ({ applied: "good", unchanged: "change", refused: "bad" });
 
 export function ReloadsView() {
   const { board } = usePage();
   const { value, error } = useWatch("reloads");
-  const reloads = /** @type {Reload[] | undefined} */ (value?.reloads);
+  const reloads = /** @type {Receipt[] | undefined} */ (value?.reloads);
   return html`<h1>Reloads</h1>
     <p class="lead">Configuration ${board.status?.generation ?? "–"} is in force.</p>
+    <${Reload} />
     ${!reloads && html`<section class="card"><p class="empty">${error ?? "Loading…"}</p></section>`}
     ${reloads?.length === 0 && html`<section class="card"><p class="empty">The configuration has not been reloaded since the process started.</p></section>`}
-    ${reloads?.map((one) => html`<${Receipt} key=${one.at} reload=${one} now=${board.now} />`)}`;
+    ${reloads?.map((one) => html`<${ReceiptCard} key=${one.at} reload=${one} now=${board.now} />`)}`;
 }
 
-/** @param {{reload: Reload, now: number}} props */
-function Receipt({ reload, now }) {
+const EFFECT = {
+  verb: "Reload the configuration",
+  sentences: [
+    "Weir reads its configuration file. If it has no error, it is in force at once, for new requests.",
+    "If it has an error, nothing changes and the errors are shown here.",
+  ],
+  warning: null,
+};
+
+function Reload() {
+  const { source } = usePage();
+  const [open, setOpen] = useState(false);
+  if (!source.act) return null;
+  return html`<p><button type="button" onClick=${() => setOpen(true)}>${EFFECT.verb}…</button></p>
+    ${open && html`<${Dialog} heading="Reload" effect=${EFFECT} perform=${() => source.act?.("reload", null)} onClose=${() => setOpen(false)} />`}`;
+}
+
+/** @param {{reload: Receipt, now: number}} props */
+function ReceiptCard({ reload, now }) {
   const kind = KINDS[reload.result] ?? "change";
   const { carried } = reload;
   return html`<article class="card finding">
@@ -34,7 +53,7 @@ function Receipt({ reload, now }) {
       ${reload.changes && html`<dt>Changed</dt><dd>${changes(reload)}${details(reload).map((line) => html`<div class="mono">${line}</div>`)}</dd>`}
       ${
         carried &&
-        html`<dt>Kept</dt><dd>${plural(carried.connections, "connection")}, ${plural(carried.in_flight, "request")} in flight, ${count(carried.waiting)} waiting${", "}
+        html`<dt>Kept</dt><dd>${plural(carried.connections, "connection")}, ${plural(carried.in_flight, "request")} in flight, ${count(carried.waiting)} queued${", "}
         ${plural(carried.servers, "server")} (${plural(carried.verdicts, "check result")}, ${count(carried.ejected)} ejected, ${count(carried.set_by_hand)} set by hand)</dd>`
       }
       ${reload.waiting_for_upgrade?.length ? html`<dt>Needs an upgrade</dt><dd>${reload.waiting_for_upgrade.map((line) => html`<div class="mono">${line}</div>`)}</dd>` : null}
@@ -43,7 +62,7 @@ function Receipt({ reload, now }) {
     </dl></article>`;
 }
 
-/** @param {Reload} reload */
+/** @param {Receipt} reload */
 function details(reload) {
   if (!reload.changes) return [];
   const { settings, ...kinds } = reload.changes;

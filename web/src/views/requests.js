@@ -1,11 +1,12 @@
 // Requests in flight, the oldest first, and the story of one.
 
-import { html, useEffect, useRef, useState } from "../html.js";
+import { html, useEffect, useState } from "../html.js";
 import { link } from "../logic/address.js";
-import { count, duration, visible } from "../logic/figures.js";
+import { count, duration } from "../logic/figures.js";
 import { limit, requestKey, sentences, stageText, track } from "../logic/story.js";
 import { usePage, useWatch } from "../use.js";
 import { Rows } from "../parts/rows.js";
+import { Unavailable } from "../parts/unavailable.js";
 
 /** @typedef {import("../logic/story.js").Tracked} Tracked */
 
@@ -14,13 +15,11 @@ export function RequestsView() {
   const reading = useWatch("requests");
   const configuration = useWatch("configuration").value?.configuration;
   const answer = /** @type {import("../api.js").Requests | null} */ (reading.value);
-  const look = useRef(0);
   const [tracked, setTracked] = useState(/** @type {Map<string, Tracked>} */ (new Map()));
   const [kept, setKept] = useState(/** @type {Tracked | null} */ (null));
   useEffect(() => {
     if (!answer) return;
-    look.current += 1;
-    setTracked((before) => track(before, answer.requests, look.current));
+    setTracked((before) => track(before, answer.requests));
   }, [answer]);
   const chosen = address.name == null ? null : (tracked.get(address.name) ?? null);
   useEffect(() => {
@@ -33,14 +32,14 @@ export function RequestsView() {
   for (const { request } of rows) stages.set(request.stage, (stages.get(request.stage) ?? 0) + 1);
   return html`<h1>Requests</h1>
     ${address.name != null && html`<${Story} tracked=${story} inFlight=${Boolean(chosen)} configuration=${configuration} />`}
+    <${Unavailable} path="requests" why=${reading.error} />
     <section class="card" aria-labelledby="now">
-      <h2 id="now">In flight now <span>${answer ? `${count(answer.in_flight)}, the oldest first${answer.in_flight > rows.length ? `; ${count(rows.length)} listed` : ""}` : "loading"}</span></h2>
-      ${stages.size > 0 && html`<p class="lead">${[...stages].map(([stage, number]) => `${count(number)} ${stageText(stage).replace("waits", "wait").replace("connects", "connect").replace("forwards", "forward")}`).join(" · ")}</p>`}
+      <h2 id="now">In flight now <span>${answer ? `${count(answer.in_flight)}, the oldest first${answer.in_flight > rows.length ? `; ${count(rows.length)} listed` : ""}` : reading.error == null ? "loading" : "not known"}</span></h2>
+      ${stages.size > 0 && html`<p class="lead">${[...stages].map(([stage, number]) => `${count(number)} ${stageText(stage, number)}`).join(" · ")}</p>`}
       ${answer && answer.workers_silent > 0 && html`<p class="warning">${count(answer.workers_silent)} workers did not answer within a second; their requests are missing.</p>`}
       ${
-        reading.error
-          ? html`<p class="empty">${reading.error}</p>`
-          : html`<${Rows} rows=${rows} caption="Requests in flight" steady=${true} keyOf=${(/** @type {Tracked} */ one) => requestKey(one.request)}
+        (answer || reading.error == null) &&
+        html`<${Rows} rows=${rows} caption="Requests in flight" steady=${true} keyOf=${(/** @type {Tracked} */ one) => requestKey(one.request)}
         kind=${(/** @type {Tracked} */ one) => (requestKey(one.request) === address.name ? "chosen" : "")}
         empty=${answer ? "No request is in flight." : "Loading…"} columns=${columns(address)} />`
       }
@@ -63,7 +62,7 @@ function columns(address) {
       title: "Request",
       kind: "path",
       cell: ({ request }) => html`<a href=${link(address, "requests", requestKey(request))}>
-      ${request.method == null ? "TCP connection" : html`<b>${visible(request.method)}</b> ${visible(request.path)}`}</a>`,
+      ${request.method == null ? "TCP connection" : html`<b>${request.method}</b> ${request.path}`}</a>`,
       order: ({ request }) => request.path ?? "",
     },
     {
@@ -98,7 +97,7 @@ function columns(address) {
       cell: ({ request }) => count(request.attempts),
       order: ({ request }) => request.attempts,
     },
-    { title: "Host", kind: "opt name", cell: ({ request }) => visible(request.host) || "–" },
+    { title: "Host", kind: "opt name", cell: ({ request }) => request.host || "–" },
     {
       title: "Client",
       kind: "mono opt",
@@ -121,8 +120,8 @@ function Story({ tracked, inFlight, configuration }) {
   const most = limit(request, service?.timeouts);
   const end = Math.max(request.age_ms, most && most.ms < request.age_ms * 8 ? most.ms : 0) * 1.05 || 1;
   return html`<section class="card story" aria-label="One request">
-    <h2>${request.method == null ? "TCP connection" : `${visible(request.method)} ${visible(request.path)}`}
-      <span>${duration(request.age_ms)} ${inFlight ? "so far" : "when last seen; it has ended"}${request.request_id ? ` · request ${visible(request.request_id)}` : ""}</span></h2>
+    <h2>${request.method == null ? "TCP connection" : `${request.method} ${request.path}`}
+      <span>${duration(request.age_ms)} ${inFlight ? "so far" : "when last seen; it has ended"}${request.request_id ? ` · request ${request.request_id}` : ""}</span></h2>
     <ol class="waterfall">${stages.map(
       ({ stage, from, to }) => html`<li>
       <span>${stageText(stage)}</span>

@@ -1,13 +1,17 @@
-// One service: who waits, every server, and charts over the chosen span.
+// One service: its figures, every server, and charts over the chosen span.
 
 import { html } from "../html.js";
-import { format, link, window as spanOf } from "../logic/address.js";
-import { bytes, count, duration, millis, plural, rate, share } from "../logic/figures.js";
-import { ENDINGS, STACK_ROWS, endings, stacked } from "../logic/stack.js";
+import { link } from "../logic/address.js";
+import { bytes, count, duration, figure, plural, share } from "../logic/figures.js";
+import { ENDINGS } from "../logic/stack.js";
 import { inMillis, perSecond } from "../logic/columns.js";
-import { coarser, line, linesOf } from "../logic/history.js";
+import { line } from "../logic/history.js";
 import { untilOf, useHistory, usePage } from "../use.js";
+import { minute, newest, perSecondOf } from "../logic/traffic.js";
 import { Chart } from "../parts/chart.js";
+import { Maintenance } from "../parts/maintenance.js";
+import { MomentNote } from "../parts/moment.js";
+import { NotServed, notServed } from "../parts/notserved.js";
 import { Servers } from "../parts/servers.js";
 import { State } from "../parts/mark.js";
 import { Timeline } from "../parts/events.js";
@@ -18,14 +22,14 @@ const COLUMNS = [
   "retries",
   "in_flight",
   "queue_length",
-  "queued",
+  "status_4xx",
+  "status_5xx",
   "total_p50_us",
+  "total_p90_us",
   "total_p99_us",
-  "first_byte_p50_us",
   "request_bytes",
   "response_bytes",
   "connect_mean_us",
-  "servers_ready",
 ];
 
 export function ServiceView() {
@@ -33,37 +37,38 @@ export function ServiceView() {
   const row = board.services.find((one) => one.service.name === address.name);
   if (!row) {
     return html`<h1>${address.name}</h1><section class="card"><p class="empty">${
-      board.loaded ? "No service has this name. It may have been removed by a reload." : "Loading…"
+      board.errors.services != null && board.services.length === 0
+        ? "The state of services is not known."
+        : "No service has this name. It may have been removed by a reload."
     }</p><p><a href=${link(address, "services")}>All services</a></p></section>`;
   }
-  return html`<h1>${row.service.name} <${State} condition=${row.condition} /></h1>
+  return html`<div class="title"><h1>${row.service.name} <${State} condition=${row.condition} /></h1><${Maintenance} row=${row} /></div>
     <p class="lead">${row.condition.why}</p>
     <${Facts} row=${row} />
     <${Timeline} />
+    <${MomentNote} now="The figures above and those of servers" then="The legends of the charts show the figures of" />
     <${ServerCard} row=${row} />
     <${Charts} name=${row.service.name} />`;
 }
 
 /** @param {{row: import("../logic/services.js").ServiceRow}} props */
 function Facts({ row: { service, traffic } }) {
-  const window = traffic?.windows[0];
-  const minute = traffic?.windows[1];
-  const per = (/** @type {number | undefined} */ value) =>
-    window?.seconds && value != null ? value / window.seconds : null;
+  const window = newest(traffic);
+  const last = minute(traffic);
   const { queue } = service;
   const waiting = queue.length
-    ? `${count(queue.length)} of ${count(queue.length_max)}; ${rate(queue.drain_rate_per_s)} leave per second`
-    : minute?.queued
-      ? `none now; ${count(minute.queued)} in the last minute, ${duration(minute.queue_mean_ms)} on average`
+    ? `${count(queue.length)} of ${count(queue.length_max)}; ${figure(queue.drain_rate_per_s)} leave per second`
+    : last?.queued
+      ? `none now; ${count(last.queued)} in the last minute, ${duration(last.queue_mean_ms)} on average`
       : "none";
   return html`<dl class="facts card">
-    <div><dt>Requests, last 10 s</dt><dd>${rate(per(window?.requests))}/s</dd></div>
-    <div><dt>Failed, last minute</dt><dd>${minute ? share(minute.failed, minute.requests) : "–"}</dd></div>
-    <div><dt>Refused, last minute</dt><dd>${count(minute?.refused)}</dd></div>
-    <div><dt>Retries, last minute</dt><dd>${count(minute?.retries)}</dd></div>
-    <div><dt>p50 and p99, last 10 s</dt><dd>${duration(window?.total.p50_ms)} and ${duration(window?.total.p99_ms)}</dd></div>
-    <div><dt>Waiting for a server</dt><dd>${waiting}</dd></div>
-    <div><dt>Responses, last 10 s</dt><dd>${bytes(per(window?.response_bytes))}/s</dd></div>
+    <div><dt>Requests, last 10 s</dt><dd>${figure(perSecondOf(window, window?.requests))}/s</dd></div>
+    <div><dt>Failed, last minute</dt><dd>${last ? share(last.failed, last.requests) : "–"}</dd></div>
+    <div><dt>Refused, last minute</dt><dd>${count(last?.refused)}</dd></div>
+    <div><dt>Retries, last minute</dt><dd>${count(last?.retries)}</dd></div>
+    <div><dt>p50, p90 and p99, last 10 s</dt><dd>${[window?.total.p50_ms, window?.total.p90_ms, window?.total.p99_ms].map(duration).join(", ")}</dd></div>
+    <div><dt>Queued</dt><dd>${waiting}</dd></div>
+    <div><dt>Responses, last 10 s</dt><dd>${bytes(perSecondOf(window, window?.response_bytes))}/s</dd></div>
     <div><dt>Client round trip, mean</dt><dd>${duration(window?.client_round_trip_ms)}</dd></div>
   </dl>`;
 }
@@ -89,53 +94,35 @@ function Charts({ name }) {
     span: address.span,
     until: untilOf(address, board.now),
   });
-  const own = line(frame, "service", name);
-  const columns = own?.columns ?? {};
-  const coarse = coarser(frame, STACK_ROWS);
-  const layers = endings(coarse, linesOf(coarse, "service"), LAYERS);
-  const areas = stacked(layers);
-  const common = {
-    frame,
-    span: spanOf(address, board.now),
-    events: board.events,
-    at: address.at,
-    onPick: (/** @type {number} */ at) => {
-      location.hash = format({ ...address, at });
-    },
-  };
-  const number = (/** @type {number | null} */ value) => rate(value);
+  const columns = line(frame, "service", name)?.columns ?? {};
   if (!frame.enabled)
     return html`<section class="card"><p class="empty">No history is kept: history_memory_max is 0 in the configuration.</p></section>`;
   return html`<div class=${"charts" + (loading ? " loading" : "")}>
-    <${Chart} ...${common} title="Requests" unit="per second" format=${number}
+    <${Chart} frame=${frame} title="Requests" unit="per second" format=${figure}
       series=${[
         { label: "ended", values: perSecond(frame, columns.requests), color: "--c0", fill: true },
         { label: "retries", values: perSecond(frame, columns.retries), color: "--c1", dash: true },
       ]} />
-    <${Chart} ...${common} frame=${coarse} title="Not served" unit="per second, by cause" format=${number} stack=${true}
-      series=${
-        layers.length
-          ? layers.map((layer, at) => ({
-              label: layer.name || "rarer causes",
-              values: areas[at],
-              color: `--c${at + 1}`,
-              fill: true,
-            }))
-          : [{ label: "none in this span", values: coarse.ended.map(() => 0), color: "--c0" }]
-      } />
-    <${Chart} ...${common} log=${true} title="Response time" unit="ms, logarithmic" format=${(/** @type {number | null} */ value) => millis(value)}
+    <${NotServed} ...${notServed(frame, "service", LAYERS)} unit="per second, by cause" />
+    <${Chart} frame=${frame} log=${true} title="Response time" unit="ms, logarithmic" format=${figure}
       series=${[
         { label: "p50", values: inMillis(columns.total_p50_us), color: "--c0" },
+        { label: "p90", values: inMillis(columns.total_p90_us), color: "--c3", dash: true },
         { label: "p99", values: inMillis(columns.total_p99_us), color: "--c1", dash: true },
       ]} />
-    <${Chart} ...${common} whole=${true} title="In flight and waiting" unit="requests" format=${(/** @type {number | null} */ value) => count(value)}
+    <${Chart} frame=${frame} title="Error responses" unit="per second, sent to clients" format=${figure}
+      series=${[
+        { label: "4xx", values: perSecond(frame, columns.status_4xx), color: "--c0", fill: true },
+        { label: "5xx", values: perSecond(frame, columns.status_5xx), color: "--c1", dash: true },
+      ]} />
+    <${Chart} frame=${frame} whole=${true} title="In flight and queued" unit="requests, most in each interval" format=${count}
       series=${[
         { label: "in flight", values: columns.in_flight ?? [], color: "--c0", fill: true },
-        { label: "waiting", values: columns.queue_length ?? [], color: "--c1", dash: true },
+        { label: "queued", values: columns.queue_length ?? [], color: "--c1", dash: true },
       ]} />
-    <${Chart} ...${common} title="Connect time" unit="ms, mean" format=${(/** @type {number | null} */ value) => millis(value)}
+    <${Chart} frame=${frame} title="Connect time" unit="ms, mean" format=${figure}
       series=${[{ label: "connect", values: inMillis(columns.connect_mean_us), color: "--c0" }]} />
-    <${Chart} ...${common} title="Bodies" unit="bytes per second" format=${(/** @type {number | null} */ value) => bytes(value)}
+    <${Chart} frame=${frame} title="Bodies" unit="bytes per second" format=${bytes}
       series=${[
         { label: "responses", values: perSecond(frame, columns.response_bytes), color: "--c0", fill: true },
         { label: "requests", values: perSecond(frame, columns.request_bytes), color: "--c1", dash: true },

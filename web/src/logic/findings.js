@@ -1,0 +1,66 @@
+// Findings as the page reads them: which are serious, which server each is about, and whether it proposes a drain.
+// The doctor judges, not the page. No DOM.
+
+/** @typedef {import("../api.js").Finding} Finding */
+/** @typedef {import("./services.js").ServiceRow} ServiceRow */
+/** @typedef {import("./services.js").ServerRow} ServerRow */
+
+/** What a rule says, in a word for a table. */
+const WORDS = /** @type {Record<string, string>} */ ({
+  server_slow: "slow",
+  server_failing: "failing",
+  service_failing: "failing",
+  checks_blind: "failing",
+  service_saturated: "saturated",
+  queue_growing: "queue growing",
+  retry_storm: "retry storm",
+  client_spike: "client spike",
+  balance_skewed: "uneven load",
+});
+
+/** A key that tells one finding from another, over time too.
+ * @param {Pick<Finding, "rule" | "subject" | "namespace">} finding */
+export function findingKey({ rule, subject, namespace }) {
+  return [rule, subject, namespace ?? ""].join(" ");
+}
+
+/** @param {Finding} finding */
+export function isSerious({ is_present: isPresent, severity }) {
+  return isPresent && (severity === "critical" || severity === "warning");
+}
+
+/** Whether checks fail although requests succeed. The other direction of the rule: a check passes while requests fail.
+ * @param {Pick<Finding, "rule" | "subject" | "service">} finding */
+export function failsWrongly({ rule, subject, service }) {
+  return rule === "checks_blind" && subject === `checks of ${service}`;
+}
+
+/** @param {Finding} finding @returns {import("./condition.js").Condition} */
+export function conditionOf(finding) {
+  return {
+    level: finding.severity === "critical" ? "bad" : "warn",
+    word: failsWrongly(finding) ? "check fails" : (WORDS[finding.rule] ?? "see finding"),
+    why: finding.what,
+  };
+}
+
+/** The servers of a finding that the balancer has now.
+ * @param {Finding} finding @param {ServiceRow[]} services @returns {{service: ServiceRow, rows: ServerRow[]} | null} */
+export function about({ service: name, servers = [] }, services) {
+  const service = name == null ? undefined : services.find((one) => one.service.name === name);
+  return service ? { service, rows: service.servers.filter(({ server }) => servers.includes(server.address)) } : null;
+}
+
+/** The server that a finding proposes to drain, if it is one server, and another one receives requests. A finding about
+ * a zone is not solved by draining one of its servers.
+ * @param {Finding} finding @param {ServiceRow[]} services @returns {{service: ServiceRow, row: ServerRow} | null} */
+export function toDrain(finding, services) {
+  const found = about(finding, services);
+  const proposed = (finding.remedy ?? []).some(({ commands = [] }) =>
+    commands.some((command) => command.startsWith("weir drain ")),
+  );
+  if (!proposed || found?.rows.length !== 1 || finding.servers?.length !== 1) return null;
+  const { service, rows } = found;
+  const others = service.servers.some(({ server }) => server !== rows[0].server && server.eligible);
+  return others && rows[0].server.state === "ready" ? { service, row: rows[0] } : null;
+}

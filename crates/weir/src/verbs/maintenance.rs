@@ -21,18 +21,26 @@ pub(crate) fn run(args: MaintenanceArgs) -> Exit {
         (None, _, route) => (Maintained::Route, route.unwrap_or_default()),
     };
     let retry_after_ms = retry_after.map(|time| time.as_millis() as u64);
-    let ask = || -> Result<Maintenance, ClientError> {
-        let path = format!("/api/v1/{}s/{}/maintenance", kind.as_str(), segment(&name));
-        Client::new(&admin)?.post(&path, &MaintenanceRequest { on: !off, retry_after_ms })
-    };
-    match ask() {
+    let wanted = MaintenanceRequest { on: !off, retry_after_ms };
+    match Client::new(&admin).and_then(|client| ask(&client, kind, &name, wanted)) {
         Ok(maintenance) => print(&summary(&maintenance)),
         Err(error) => error.tell(),
     }
 }
 
+/// Switches the maintenance of a service or route; returns what is in force then.
+pub(super) fn ask(
+    client: &Client,
+    kind: Maintained,
+    name: &str,
+    wanted: MaintenanceRequest,
+) -> Result<Maintenance, ClientError> {
+    let path = format!("/api/v1/{}s/{}/maintenance", kind.as_str(), segment(name));
+    client.post(&path, &wanted)
+}
+
 /// Returns what is in force now.
-fn summary(maintenance: &Maintenance) -> String {
+pub(super) fn summary(maintenance: &Maintenance) -> String {
     match maintenance {
         Maintenance { on: false, kind, name, .. } => {
             format!("{} {name}: not in maintenance\n", kind.as_str())

@@ -11,29 +11,35 @@ use crate::api_client::{Client, ClientError, segment};
 use crate::flags::{Exit, ServerArgs};
 
 pub(crate) fn run(args: &ServerArgs, state: Administrative) -> Exit {
-    match ask(args, state) {
-        Ok(service) => print(&summary(&service, args)),
+    let ServerArgs { service: name, server, admin } = args;
+    match Client::new(admin).and_then(|client| ask(&client, name, server, state)) {
+        Ok(service) => print(&summary(&service, name, server)),
         Err(error) => error.tell(),
     }
 }
 
-fn ask(args: &ServerArgs, state: Administrative) -> Result<Service, ClientError> {
-    let (service, server) = (segment(&args.service), segment(&args.server));
+/// Sets the state of a server; returns its service as it is then.
+pub(super) fn ask(
+    client: &Client,
+    service: &str,
+    server: &str,
+    state: Administrative,
+) -> Result<Service, ClientError> {
+    let (service, server) = (segment(service), segment(server));
     let path = format!("/api/v1/services/{service}/servers/{server}/state");
-    Client::new(&args.admin)?.post(&path, &StateRequest { state })
+    client.post(&path, &StateRequest { state })
 }
 
 /// Returns a line for each address that was changed, and how many servers of the service remain.
-fn summary(service: &Service, args: &ServerArgs) -> String {
+pub(super) fn summary(service: &Service, name: &str, asked: &str) -> String {
     let mut out = String::new();
-    let meant = |server: &&Server| [&server.address, &server.name].contains(&&args.server);
+    let meant = |server: &&Server| server.address == asked || server.name == asked;
     for server in service.servers.iter().filter(meant) {
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
-            "{} of {}: {}, {} in flight",
+            "{} of {name}: {}, {} in flight",
             server.address,
-            args.service,
             server.state.as_str(),
             server.in_flight,
         );
@@ -45,16 +51,12 @@ fn summary(service: &Service, args: &ServerArgs) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
     use serde_json::json;
 
     use super::*;
-    use crate::flags::{Cli, Verb};
 
     #[test]
     fn what_has_come_of_it_is_told_for_every_address() {
-        let cli = Cli::try_parse_from(["weir", "drain", "s", "app.internal:80"]).unwrap();
-        let Verb::Drain(args) = cli.verb else { panic!("not drain") };
         let server = |name: &str, address: &str| json!({ "name": name, "address": address, "state": "drain", "in_flight": 2 });
         let service = json!({
             "eligible": 1,
@@ -67,7 +69,7 @@ mod tests {
         });
         let service = serde_json::from_value(service).unwrap();
         assert_eq!(
-            summary(&service, &args),
+            summary(&service, "s", "app.internal:80"),
             "10.0.0.1:80 of s: drain, 2 in flight\n\
              10.0.0.2:80 of s: drain, 2 in flight\n\
              1 of 3 servers take new work: enough of the own zone is ready\n"

@@ -33,7 +33,7 @@ const HEAD_LIMITS: HeadLimits =
     HeadLimits { head_max_bytes: 64 * 1024, target_max_bytes: 0, fields_max: FIELDS_MAX };
 
 /// The way to one balancer's admin API.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Client {
     address: Address,
     token: Option<String>,
@@ -82,8 +82,10 @@ impl Client {
         let request = self.request(method, path, body);
         let deadline = os::clock::now() + self.answer_max;
         let received = match &self.address {
-            Address::Ip(address) => TcpStream::connect_timeout(address, ANSWER_MAX)
-                .and_then(|stream| exchange(stream, &request, deadline)),
+            Address::Ip(address) => {
+                TcpStream::connect_timeout(address, self.answer_max.min(ANSWER_MAX))
+                    .and_then(|stream| exchange(stream, &request, deadline))
+            }
             Address::Unix(path) => UnixStream::connect(path.as_path())
                 .and_then(|stream| exchange(stream, &request, deadline)),
         };

@@ -119,6 +119,18 @@ pub(crate) fn time(ms: Option<f64>) -> String {
     }
 }
 
+/// The two largest units of a longer time: `3d 4h`, `12m 5s`.
+pub(crate) fn elapsed(seconds: u64) -> String {
+    let units = [(seconds / 86_400, 'd'), (seconds / 3_600 % 24, 'h'), (seconds / 60 % 60, 'm')];
+    let all = units.into_iter().chain([(seconds % 60, 's')]);
+    let shown: Vec<String> = all
+        .skip_while(|(number, unit)| *number == 0 && *unit != 's')
+        .take(2)
+        .map(|(number, unit)| format!("{number}{unit}"))
+        .collect();
+    shown.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +145,11 @@ mod tests {
         assert_eq!(shares, ["0", "<0.01 %", "0.50 %", "33.3 %", ">99.9 %", "100 %"]);
         let times = [None, Some(0.25), Some(4.06), Some(48.2), Some(1_508.0), Some(30_000.0)];
         assert_eq!(times.map(time), ["", "0.25 ms", "4.1 ms", "48 ms", "1,508 ms", "30.0 s"]);
+        for (seconds, text) in
+            [(0, "0s"), (59, "59s"), (60, "1m 0s"), (3_700, "1h 1m"), (864_000, "10d 0h")]
+        {
+            assert_eq!(elapsed(seconds), text);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod api_client;
 mod flags;
 mod render;
+mod top;
 mod verbs;
 
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Verb::Schema => verbs::schema::run(),
         Verb::Explain(args) => verbs::explain::run(&args, cli.common),
         Verb::Status(args) => verbs::status::run(&args, cli.common),
+        Verb::Top(args) => verbs::top::run(&args, cli.common),
         Verb::Drain(args) => verbs::server_state::run(&args, Administrative::Drain),
         Verb::Ready(args) => verbs::server_state::run(&args, Administrative::Ready),
         Verb::Maintenance(args) => verbs::maintenance::run(args),

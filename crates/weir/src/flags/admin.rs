@@ -45,6 +45,13 @@ pub(crate) struct StatusArgs {
     pub(crate) watch: Option<Duration>,
 }
 
+/// The words of `weir top`.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+}
+
 /// The words of `weir drain` and `weir ready`.
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {

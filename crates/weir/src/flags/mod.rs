@@ -19,7 +19,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing::Level;
 
-pub(crate) use admin::{AdminArgs, MaintenanceArgs, ReceiptArgs, ServerArgs, StatusArgs};
+pub(crate) use admin::{AdminArgs, MaintenanceArgs, ReceiptArgs, ServerArgs, StatusArgs, TopArgs};
 pub(crate) use bench::{BenchArgs, BenchVerb};
 pub(crate) use doctor::{ChecksArgs, DoctorArgs, DoctorVerb, FactsArgs, ListArgs, SysctlArgs};
 pub(crate) use exit_code::Exit;
@@ -112,6 +112,12 @@ pub(crate) enum Verb {
     ///
     /// Calls the admin API of a balancer on this machine.
     Status(StatusArgs),
+    /// Watch a running balancer in the terminal: services, servers, requests, what is wrong
+    ///
+    /// Calls the admin API of a balancer on this machine once a second. Keys open a service or a server
+    /// and drain it, after a question; `?` lists them. Needs a terminal: `weir status` prints the same
+    /// figures as text.
+    Top(TopArgs),
     /// Drain a server: it finishes its requests and gets no new ones
     ///
     /// Calls the admin API of a balancer on this machine. Takes effect at once, until `weir ready` or
@@ -308,6 +314,9 @@ mod tests {
             let every = Some(Duration::from_secs(every));
             assert!(matches!(cli.verb, Verb::Status(args) if args.watch == every), "{words}");
         }
+        let cli = parse(&["top", "--admin", "[::1]:9900"]).unwrap();
+        let Verb::Top(TopArgs { admin }) = cli.verb else { panic!("not top") };
+        assert_eq!(admin.address.to_string(), "[::1]:9900");
         let cli = parse(&["drain", "s", "10.0.0.1:80", "--admin", "unix:/run/x"]).unwrap();
         let Verb::Drain(ServerArgs { service, server, admin }) = cli.verb else {
             panic!("not drain");

@@ -12,5 +12,6 @@ pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod server_state;
 pub(crate) mod status;
+pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod upgrade;

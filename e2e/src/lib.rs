@@ -24,6 +24,7 @@ mod certificates;
 pub mod clients;
 mod counting;
 pub mod frames;
+mod grid;
 pub mod http;
 mod issuer;
 mod linked;
@@ -36,6 +37,7 @@ pub mod raw;
 pub mod rogue;
 mod scene;
 mod servers;
+mod terminal;
 pub mod wait;
 mod weir;
 
@@ -49,6 +51,7 @@ pub use process::{Finished, Process};
 pub use promises::Promises;
 pub use scene::Scene;
 pub use servers::{App, Haproxy, Nginx, python_server};
+pub use terminal::Terminal;
 pub use weir::{Admin, NewProcess, Weir, binary, run, run_by};
 
 /// Whether the long tests are to run in their full length: `PROVE=long make prove`.

@@ -34,7 +34,7 @@ fn main() {
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         let (file, compressed) = (file.to_string_lossy(), compressed.to_string_lossy());
-        let tag = format!("\"{:016x}\"", hasher.finish());
+        let tag = format!("W/\"{:016x}\"", hasher.finish());
         writeln!(
             table,
             "File {{ path: {path:?}, media_type: {media_type:?}, tag: {tag:?}, plain: \

@@ -26,7 +26,7 @@ impl SourceFile {
 
     /// Whether it is run while its package is built.
     pub(crate) fn is_build_script(&self) -> bool {
-        self.path.ends_with("build.rs")
+        self.path.ends_with("build.rs") && self.path.components().count() == 3
     }
 
     /// The line (from 1) of the first `#[cfg(test)]` at the left margin: tests stand last.
@@ -245,6 +245,14 @@ mod tests {
 
     fn paths(text: &str) -> Vec<String> {
         named_paths(text).into_iter().map(|named| named.path).collect()
+    }
+
+    #[test]
+    fn a_build_script_is_beside_the_manifest() {
+        let is_script =
+            |path: &str| SourceFile { path: path.into(), text: String::new() }.is_build_script();
+        assert!(is_script("crates/dashboard/build.rs"));
+        assert!(!is_script("crates/config/src/build.rs") && !is_script("crates/a/rebuild.rs"));
     }
 
     #[test]

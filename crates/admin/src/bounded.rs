@@ -28,7 +28,7 @@ struct Times {
     /// A connection without any I/O for this long is closed.
     idle_max: Duration,
     /// Maximum time from accepting a connection until a request on it has been allowed (right Host
-    /// and Origin, and the token if there is one).
+    /// and Origin, and the token if there is one). With requests for what is public: maximum time without I/O.
     unknown_max: Duration,
     /// A connection without an allowed request is not evicted before this time, since its first
     /// request may be on its way.
@@ -97,6 +97,8 @@ struct State {
     moved: Instant,
     /// Whether a request on it has been allowed.
     allowed: bool,
+    /// Whether it has asked for what is public.
+    has_public: bool,
     /// Number of allowed requests in progress.
     requests: u32,
     /// Whether a write waits for the client to read.
@@ -114,6 +116,7 @@ impl Seat {
             accepted: now,
             moved: now,
             allowed: false,
+            has_public: false,
             requests: 0,
             sending: false,
             evicted: false,
@@ -128,6 +131,12 @@ impl Seat {
         state.allowed = true;
         state.requests += 1;
         Working(self.clone())
+    }
+
+    /// Notes a request for something public. It keeps the connection open while it sends and receives, but it
+    /// is evicted like one without an allowed request.
+    pub(crate) fn note_public(&self) {
+        self.state().has_public = true;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -146,7 +155,11 @@ impl Seat {
 impl State {
     /// Returns when the connection is closed unless there is I/O first.
     fn ends(&self, times: &Times) -> Instant {
-        if self.allowed { self.moved + times.idle_max } else { self.accepted + times.unknown_max }
+        match (self.allowed, self.has_public) {
+            (true, _) => self.moved + times.idle_max,
+            (false, true) => self.moved + times.unknown_max,
+            (false, false) => self.accepted + times.unknown_max,
+        }
     }
 
     /// Returns its rank for eviction: connections without an allowed request first, then those that
@@ -454,6 +467,18 @@ mod tests {
             accept.await;
         }
         drop(working);
+    }
+
+    #[test]
+    fn a_connection_for_public_files_lasts_while_it_moves_and_is_evicted_first() {
+        let begun = Instant::now();
+        let seat = Seat::new(begun);
+        seat.note_public();
+        let later = begun + 2 * TIMES.unknown_max;
+        seat.state().moved = later;
+        assert_eq!(seat.state().ends(&TIMES), later + TIMES.unknown_max);
+        let order = seat.state().eviction_order(&TIMES, later);
+        assert_eq!(order, Some((false, begun)), "as one without an allowed request");
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! The events of `/api/v1/stream`, which all streams share: each is made at most once a second.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 /// Maximum number of streams. Each holds one of the listener's connections.
 pub(crate) const STREAMS_MAX: usize = 8;
+
+/// How long after the start of a second the answers are made: the counters have been read by then.
+pub(crate) const READ_BY: Duration = Duration::from_millis(50);
 
 /// What can be streamed: the answers of these paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,14 +71,14 @@ impl Feed {
         Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
-    /// Returns a topic's event of this second and its version, which is at least 1. `make` is called if it has
+    /// Returns a topic's event of this second, which begins with the reading of the counters, and its version, which is at least 1. `make` is called if it has
     /// not been made in this second.
     pub(crate) async fn latest<F: Future<Output = Bytes>>(
         &self,
         topic: Topic,
         make: impl FnOnce() -> F,
     ) -> (u64, Bytes) {
-        let second = os::clock::since_boot().as_secs();
+        let second = os::clock::since_boot().saturating_sub(READ_BY).as_secs();
         let mut latest = self.latest[topic as usize].lock().await;
         if latest.version == 0 || latest.second != second {
             let event = make().await;

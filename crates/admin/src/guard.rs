@@ -36,6 +36,14 @@ pub(crate) async fn refuse_strangers(
     }
 }
 
+/// Notes a request for what is public on a listener that requires a token.
+pub(crate) async fn note_public(request: Request, next: Next) -> Response {
+    if let Some(ConnectInfo(seat)) = request.extensions().get::<ConnectInfo<Seat>>() {
+        seat.note_public();
+    }
+    next.run(request).await
+}
+
 /// Marks the connection as allowed and active while the request is in progress, so that it is not
 /// evicted.
 pub(crate) async fn note_allowed(request: Request, next: Next) -> Response {
@@ -83,13 +91,14 @@ fn foreign_host(host: &str, port: Option<u16>) -> Problem {
     Problem::new(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", message)
 }
 
-/// Returns whether a page of another origin sends the request, for something other than opening a page:
-/// an image or a script of ours in it, for instance. Browsers say so in Fetch Metadata.
+/// Returns whether a page of another origin sends the request, for something other than following a link:
+/// for an image, a script or a frame in it, for instance. Browsers state it in Fetch Metadata.
 fn is_from_another_site(request: &Request) -> bool {
     let field = |name| request.headers().get(name).map(HeaderValue::as_bytes);
     let site = field("sec-fetch-site");
-    matches!(site, Some(b"cross-site" | b"same-site"))
-        && field("sec-fetch-mode") != Some(b"navigate")
+    let is_link = field("sec-fetch-mode") == Some(b"navigate")
+        && field("sec-fetch-dest") == Some(b"document");
+    matches!(site, Some(b"cross-site" | b"same-site")) && !is_link
 }
 
 fn foreign_site() -> Problem {
@@ -99,7 +108,7 @@ fn foreign_site() -> Problem {
 
 /// Returns whether an authority (`host[:port]`) is a name that may be asked for. On a port: a loopback name or
 /// address with that port. On a Unix socket: one with any port, because a tunnel may listen on it, or a name
-/// without dots and port, which only a program can have chosen.
+/// without dots and port, as programs choose: no public name is one.
 fn is_ours(authority: &str, port: Option<u16>) -> bool {
     match port {
         Some(port) => {
@@ -231,13 +240,19 @@ mod tests {
 
     #[test]
     fn other_sites_may_link_to_us_and_nothing_else() {
-        let asked = |site, mode| {
-            let fields =
-                [("host", "127.0.0.1:9900"), ("sec-fetch-site", site), ("sec-fetch-mode", mode)];
+        let asked = |site, mode, destination| {
+            let fields = [
+                ("host", "127.0.0.1:9900"),
+                ("sec-fetch-site", site),
+                ("sec-fetch-mode", mode),
+                ("sec-fetch-dest", destination),
+            ];
             check(&request("GET", &fields), Some(9900)).is_ok()
         };
-        assert!(asked("same-origin", "cors") && asked("none", "navigate"));
-        assert!(asked("cross-site", "navigate") && asked("same-site", "navigate"));
-        assert!(!asked("cross-site", "no-cors") && !asked("same-site", "no-cors"));
+        assert!(asked("same-origin", "cors", "empty") && asked("none", "navigate", "document"));
+        for site in ["cross-site", "same-site"] {
+            assert!(asked(site, "navigate", "document"));
+            assert!(!asked(site, "navigate", "iframe") && !asked(site, "no-cors", "image"));
+        }
     }
 }

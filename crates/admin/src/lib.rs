@@ -239,7 +239,7 @@ pub fn start(door: Door, exposed: Exposed) -> io::Result<Handle> {
     };
     drop(inside);
     let (stop, stopped) = watch::channel(false);
-    let access = access::Access::new(token, port);
+    let access = access::Access::new(token);
     let app = api::router(exposed.into_context(stopped.clone()), port, access);
     let thread = std::thread::Builder::new()
         .name("weir-admin".to_owned())

@@ -157,8 +157,7 @@ pub fn start(door: Door, exposed: Exposed) -> io::Result<Handle> {
     drop(inside);
     let (tls, renewed) = watch::channel(tls);
     let (stop, stopped) = watch::channel(false);
-    let app =
-        router(exposed.into_context(stopped.clone()), Access::new(token, Some(address.port())));
+    let app = router(exposed.into_context(stopped.clone()), Access::new(token));
     let thread = std::thread::Builder::new()
         .name("weir-metrics".to_owned())
         .spawn(move || runtime.block_on(serve(Socket::Tls(listener, renewed), app, stopped)))?;

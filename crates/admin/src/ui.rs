@@ -4,16 +4,16 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::rejection::JsonRejection;
+use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Json, Path, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use dashboard::File;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
-use crate::api::unreadable_body;
+use crate::api::{unreadable_body, unreadable_path};
 use crate::problem::Problem;
 
 /// The page runs its own scripts and reads its own origin, nothing else.
@@ -26,11 +26,15 @@ pub(crate) fn router(access: Option<Arc<Access>>) -> Router {
         .route("/ui", get(async || Redirect::permanent("/ui/")))
         .route("/ui/", get(async |headers: HeaderMap| file("", &headers)))
         .route("/ui/session", post(sign_in).delete(sign_out))
-        .route(
-            "/ui/{*path}",
-            get(async |Path(path): Path<String>, headers: HeaderMap| file(&path, &headers)),
-        )
+        .route("/ui/{*path}", get(below))
         .with_state(access)
+}
+
+async fn below(path: Result<Path<String>, PathRejection>, headers: HeaderMap) -> Response {
+    match path {
+        Ok(Path(path)) => file(&path, &headers),
+        Err(rejection) => unreadable_path(rejection).into_response(),
+    }
 }
 
 fn file(path: &str, headers: &HeaderMap) -> Response {
@@ -61,7 +65,12 @@ fn file(path: &str, headers: &HeaderMap) -> Response {
 /// Returns whether the client has this version (RFC 9110 section 13.1.2).
 fn has_copy(headers: &HeaderMap, file: &File) -> bool {
     elements(headers, &header::IF_NONE_MATCH)
-        .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == file.tag)
+        .any(|tag| tag == "*" || opaque(tag) == opaque(file.tag))
+}
+
+/// Returns an entity tag without the mark of a weak one, for weak comparison.
+fn opaque(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
 }
 
 /// Returns whether the client accepts gzip (RFC 9110 section 12.5.3).
@@ -93,6 +102,7 @@ struct SignedIn {
 
 async fn sign_in(
     State(access): State<Option<Arc<Access>>>,
+    headers: HeaderMap,
     body: Result<Json<SignIn>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let access = access.ok_or_else(no_token)?;
@@ -102,7 +112,7 @@ async fn sign_in(
         let message = "this is not the token".to_owned();
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "token_wrong", message));
     }
-    let (cookie, key) = access.sessions.begin(os::clock::now()).map_err(|error| {
+    let (cookie, key) = access.sessions.begin(&headers, os::clock::now()).map_err(|error| {
         tracing::error!(%error, "no random numbers for a session of the dashboard");
         crate::api::internal_error()
     })?;
@@ -114,8 +124,8 @@ async fn sign_out(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let access = access.ok_or_else(no_token)?;
-    let forget = access.sessions.end(&headers);
-    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, forget)]).into_response())
+    let forget = access.sessions.end(&headers).map(|cookie| (header::SET_COOKIE, cookie));
+    Ok((StatusCode::NO_CONTENT, AppendHeaders(forget)).into_response())
 }
 
 fn no_token() -> Problem {
@@ -150,7 +160,7 @@ mod tests {
         let page = dashboard::find("").unwrap();
         let has = |value: &str| has_copy(&with(header::IF_NONE_MATCH, value), page);
         assert!(has(page.tag) && has("*"));
-        assert!(has(&format!("\"other\", W/{}", page.tag)));
-        assert!(!has("\"other\"") && !has(page.tag.trim_matches('"')));
+        assert!(has(&format!("\"other\", {}", opaque(page.tag))));
+        assert!(!has("\"other\"") && !has(opaque(page.tag).trim_matches('"')));
     }
 }

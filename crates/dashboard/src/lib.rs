@@ -8,7 +8,8 @@ pub struct File {
     pub path: &'static str,
     /// Its media type, for Content-Type.
     pub media_type: &'static str,
-    /// A strong entity tag, with its quotes (RFC 9110 section 8.8.3): two versions of a file differ in it.
+    /// A weak entity tag (RFC 9110 section 8.8.3), since both encodings share it: two versions of a file differ in
+    /// it.
     pub tag: &'static str,
     /// Its contents.
     pub plain: &'static [u8],

@@ -1,17 +1,17 @@
-//! Who may use a listener that requires a token: whoever presents it, and the sessions of the dashboard
-//! that were begun with it.
+//! Who may use a listener that requires a token: clients that present it, and sessions of the dashboard.
 
 mod sessions;
 
 use std::sync::Arc;
 
-use crate::door::Token;
-use crate::problem::Problem;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+
+use crate::door::Token;
+use crate::problem::Problem;
 use sessions::Sessions;
 
 /// What is required.
@@ -21,16 +21,30 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// For a listener on `port` (`None`: a Unix socket). `None`: no token is required.
-    pub(crate) fn new(token: Option<Token>, port: Option<u16>) -> Option<Arc<Access>> {
-        token.map(|token| Arc::new(Access { token, sessions: Sessions::new(port) }))
+    /// `None`: no token is required.
+    pub(crate) fn new(token: Option<Token>) -> Option<Arc<Access>> {
+        token.map(|token| Arc::new(Access { token, sessions: Sessions::default() }))
+    }
+}
+
+/// The session that a request belongs to, for responses that may outlast it.
+#[derive(Clone)]
+pub(crate) struct InSession {
+    headers: HeaderMap,
+    access: Arc<Access>,
+}
+
+impl InSession {
+    /// Returns whether it has not ended.
+    pub(crate) fn lasts(&self) -> bool {
+        self.access.sessions.includes(&self.headers, os::clock::now())
     }
 }
 
 /// Refuses requests that neither have the token nor belong to a session.
 pub(crate) async fn require(
     State(access): State<Option<Arc<Access>>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let Some(access) = access else { return next.run(request).await };
@@ -40,6 +54,9 @@ pub(crate) async fn require(
             return next.run(request).await;
         }
         (None, _) if access.sessions.includes(request.headers(), os::clock::now()) => {
+            let session =
+                InSession { headers: request.headers().clone(), access: Arc::clone(&access) };
+            request.extensions_mut().insert(session);
             return next.run(request).await;
         }
         (None, _) => {

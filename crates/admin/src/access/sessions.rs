@@ -22,13 +22,9 @@ const LIFETIME: Duration = Duration::from_hours(12);
 /// Maximum number of sessions; one more ends the oldest.
 const SESSIONS_MAX: usize = 32;
 
-/// The sessions of one listener.
-pub(crate) struct Sessions {
-    /// The cookie's name: with the port, so that the balancers of one host do not replace each other's.
-    cookie: String,
-    /// The oldest first.
-    open: Mutex<Vec<Session>>,
-}
+/// The sessions of one listener. The oldest first.
+#[derive(Default)]
+pub(crate) struct Sessions(Mutex<Vec<Session>>);
 
 struct Session {
     id: Token,
@@ -37,24 +33,22 @@ struct Session {
 }
 
 impl Sessions {
-    /// For a listener on `port`; `None`: a Unix socket.
-    pub(crate) fn new(port: Option<u16>) -> Sessions {
-        let cookie = port.map_or("weir-session".to_owned(), |port| format!("weir-session-{port}"));
-        Sessions { cookie, open: Mutex::new(Vec::new()) }
-    }
-
-    /// Begins a session. Returns the Set-Cookie field, and the key.
+    /// Begins a session for the page that sent a request. Returns the Set-Cookie field, and the key.
     ///
     /// # Errors
     /// The system has no random numbers.
-    pub(crate) fn begin(&self, now: Moment) -> io::Result<(HeaderValue, String)> {
+    pub(crate) fn begin(
+        &self,
+        headers: &HeaderMap,
+        now: Moment,
+    ) -> io::Result<(HeaderValue, String)> {
         let ((id_text, id), (key_text, key)) = (secret()?, secret()?);
         let mut open = self.open();
         if open.len() >= SESSIONS_MAX {
             open.remove(0);
         }
         open.push(Session { id, key, ends: now + LIFETIME });
-        Ok((self.set_cookie(&id_text, LIFETIME), key_text))
+        Ok((set_cookie(headers, &id_text, LIFETIME), key_text))
     }
 
     /// Returns whether a request belongs to a session.
@@ -62,39 +56,51 @@ impl Sessions {
         let Some(key) = headers.get(KEY) else { return false };
         let mut open = self.open();
         open.retain(|session| session.ends > now);
-        let mut ids = self.presented(headers);
+        let name = cookie_name(headers);
+        let mut ids = presented(headers, &name);
         ids.any(|id| open.iter().any(|one| one.id.is(id) && one.key.is(key.as_bytes())))
     }
 
-    /// Ends the session that a request belongs to. Returns the Set-Cookie field that removes its cookie.
-    pub(crate) fn end(&self, headers: &HeaderMap) -> HeaderValue {
-        let key = headers.get(KEY).map_or(&b""[..], HeaderValue::as_bytes);
-        for id in self.presented(headers) {
-            self.open().retain(|one| !(one.id.is(id) && one.key.is(key)));
+    /// Ends the session that a request belongs to. Returns the Set-Cookie field that removes its cookie; `None`:
+    /// it belongs to none.
+    pub(crate) fn end(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let key = headers.get(KEY)?.as_bytes();
+        let name = cookie_name(headers);
+        let mut open = self.open();
+        let before = open.len();
+        for id in presented(headers, &name) {
+            open.retain(|one| !(one.id.is(id) && one.key.is(key)));
         }
-        self.set_cookie("", Duration::ZERO)
-    }
-
-    /// Returns the session identifiers in a request's cookies.
-    fn presented<'a>(&'a self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a [u8]> {
-        let fields = headers.get_all(header::COOKIE).into_iter();
-        let cookies = fields.flat_map(|field| field.as_bytes().split(|byte| *byte == b';'));
-        cookies.filter_map(|cookie| {
-            let value = cookie.trim_ascii().strip_prefix(self.cookie.as_bytes())?;
-            value.strip_prefix(b"=")
-        })
-    }
-
-    fn set_cookie(&self, value: &str, lifetime: Duration) -> HeaderValue {
-        let name = &self.cookie;
-        let seconds = lifetime.as_secs();
-        let text = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict");
-        HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+        (open.len() < before).then(|| set_cookie(headers, "", Duration::ZERO))
     }
 
     fn open(&self) -> MutexGuard<'_, Vec<Session>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the cookie's name. It has the port at which the page is, so that balancers behind several ports of one host
+/// name, or tunnels to them, do not replace each other's.
+fn cookie_name(headers: &HeaderMap) -> String {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let port = host.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(80_u16);
+    format!("weir-session-{port}")
+}
+
+/// Returns the session identifiers in a request's cookies.
+fn presented<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+    let fields = headers.get_all(header::COOKIE).into_iter();
+    let cookies = fields.flat_map(|field| field.as_bytes().split(|byte| *byte == b';'));
+    cookies.filter_map(|cookie| {
+        let value = cookie.trim_ascii().strip_prefix(name.as_bytes())?;
+        value.strip_prefix(b"=")
+    })
+}
+
+fn set_cookie(headers: &HeaderMap, value: &str, lifetime: Duration) -> HeaderValue {
+    let (name, seconds) = (cookie_name(headers), lifetime.as_secs());
+    let text = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict");
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 /// Returns 256 random bits, as text and for comparison.
@@ -117,14 +123,16 @@ mod tests {
 
     /// The header fields of a page's requests: its cookie and key.
     fn fields(cookie: &str, key: &str) -> HeaderMap {
-        let mut fields = HeaderMap::new();
-        fields.insert(header::COOKIE, HeaderValue::from_str(cookie).unwrap());
-        fields.insert(KEY, HeaderValue::from_str(key).unwrap());
-        fields
+        let field = |text: &str| HeaderValue::from_str(text).unwrap();
+        HeaderMap::from_iter([
+            (header::HOST, field("localhost:9900")),
+            (header::COOKIE, field(cookie)),
+            (KEY.parse().unwrap(), field(key)),
+        ])
     }
 
     fn begin(sessions: &Sessions) -> (String, String) {
-        let (cookie, key) = sessions.begin(NOW).unwrap();
+        let (cookie, key) = sessions.begin(&fields("", ""), NOW).unwrap();
         let cookie = cookie.to_str().unwrap();
         assert!(cookie.contains("; HttpOnly; SameSite=Strict"), "{cookie}");
         (cookie.split(';').next().unwrap().to_owned(), key)
@@ -132,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_request_needs_the_cookie_and_the_key_of_one_session() {
-        let sessions = Sessions::new(Some(9900));
+        let sessions = Sessions::default();
         let ((cookie, key), (other_cookie, other_key)) = (begin(&sessions), begin(&sessions));
         let includes = |cookie: &str, key: &str| sessions.includes(&fields(cookie, key), NOW);
         assert!(includes(&cookie, &key) && includes(&other_cookie, &other_key));
@@ -150,14 +158,14 @@ mod tests {
 
     #[test]
     fn a_session_ends_by_signing_out_by_time_and_by_too_many_others() {
-        let sessions = Sessions::new(None);
+        let sessions = Sessions::default();
         let (cookie, key) = begin(&sessions);
         let first = fields(&cookie, &key);
-        // Whoever has only the cookie cannot end it.
-        sessions.end(&fields(&cookie, "x"));
+        // The cookie alone cannot end it.
+        assert_eq!(sessions.end(&fields(&cookie, "x")), None);
         assert!(sessions.includes(&first, NOW));
-        let removed = sessions.end(&first);
-        assert!(removed.to_str().unwrap().starts_with("weir-session=; Path=/; Max-Age=0;"));
+        let removed = sessions.end(&first).unwrap();
+        assert!(removed.to_str().unwrap().starts_with("weir-session-9900=; Path=/; Max-Age=0;"));
         assert!(!sessions.includes(&first, NOW));
 
         let (cookie, key) = begin(&sessions);

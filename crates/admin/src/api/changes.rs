@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::problem::Problem;
 
 const LIMIT: usize = 200;
+const LIMIT_MAX: usize = 1_000;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,7 +35,7 @@ pub(super) fn of(api: &Context, wanted: &Wanted) -> Result<Changes, Problem> {
     let since = wanted.since_unix_ms.unwrap_or(0);
     let mut changes: Vec<_> =
         source().into_iter().take_while(|change| change.at_unix_ms >= since).collect();
-    let limit = wanted.limit.unwrap_or(LIMIT);
+    let limit = wanted.limit.unwrap_or(LIMIT).min(LIMIT_MAX);
     let left_out = changes.len().saturating_sub(limit);
     changes.truncate(limit);
     Ok(Changes { changes, left_out })

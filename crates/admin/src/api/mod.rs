@@ -83,13 +83,24 @@ pub(crate) fn router(context: Context, port: Option<u16>, access: Option<Arc<Acc
         .with_state(Arc::new(context))
         .layer(from_fn(guard::note_allowed))
         .layer(from_fn_with_state(access.clone(), access::require))
-        .merge(ui::router(access).layer(from_fn(guard::note_allowed)))
+        .merge(dashboard(access))
         .layer(DefaultBodyLimit::max(BODY_MAX_BYTES))
         .layer(from_fn_with_state(port, guard::refuse_strangers))
         .layer(from_fn(harden))
 }
 
-/// Adds the fields of every answer: not to be stored unless it says how, and not to be sniffed for another
+/// Returns the routes of the dashboard. They are public, and must not hold connections that others need.
+fn dashboard(access: Option<Arc<Access>>) -> Router {
+    let is_open = access.is_none();
+    let router = ui::router(access).method_not_allowed_fallback(method_not_allowed);
+    if is_open {
+        router.layer(from_fn(guard::note_allowed))
+    } else {
+        router.layer(from_fn(guard::note_public))
+    }
+}
+
+/// Adds the fields of every answer: not to be stored unless the handler sets Cache-Control, and not to be sniffed for another
 /// type.
 pub(crate) async fn harden(request: Request, next: Next) -> Response {
     const FIELDS: [(HeaderName, HeaderValue); 2] = [
@@ -149,7 +160,7 @@ pub(crate) async fn method_not_allowed(request: Request) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }
 
-fn unreadable_path(rejection: PathRejection) -> Problem {
+pub(crate) fn unreadable_path(rejection: PathRejection) -> Problem {
     Problem::new(rejection.status(), "path_not_readable", rejection.body_text())
 }
 

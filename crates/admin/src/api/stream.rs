@@ -23,17 +23,15 @@ use tokio::time::Instant;
 use super::{
     Api, blocking, changes, findings_of, reload, services, status, traffic, unreadable_query,
 };
+use crate::access::InSession;
 use crate::bounded::{Seat, Working};
 use crate::context::Context;
-use crate::feed::{STREAMS_MAX, Topic};
+use crate::feed::{READ_BY, STREAMS_MAX, Topic};
 use crate::problem::Problem;
 
 /// A stream without events sends a comment after this time, so that its client can tell a quiet stream from
 /// a broken connection.
 const COMMENT_AFTER: Duration = Duration::from_secs(10);
-
-/// How long after the start of a second the answers are made: the counters have been read by then.
-const READ_BY: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,6 +43,7 @@ pub(super) struct Wanted {
 pub(super) async fn stream(
     State(api): Api,
     seat: Option<Extension<ConnectInfo<Seat>>>,
+    session: Option<Extension<InSession>>,
     wanted: Result<Query<Wanted>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(Wanted { topics }) = wanted.map_err(unreadable_query)?;
@@ -55,7 +54,7 @@ pub(super) async fn stream(
     // Of one event: a client that reads slowly skips seconds.
     let (sender, events) = mpsc::channel(1);
     #[expect(clippy::disallowed_methods, reason = "the API's runtime has one thread")]
-    tokio::spawn(send(api, topics, sender));
+    tokio::spawn(send(api, topics, session.map(|Extension(session)| session), sender));
     let body = Body::new(Events { next: events, _place: place, _working: working });
     Ok(([(header::CONTENT_TYPE, "text/event-stream")], body).into_response())
 }
@@ -80,8 +79,13 @@ fn too_many() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_streams", message)
 }
 
-/// Sends the events of a stream until its client is gone or the listener stops.
-async fn send(api: Arc<Context>, topics: Vec<Topic>, sender: mpsc::Sender<Bytes>) {
+/// Sends the events of a stream until its client is gone, its session has ended, or the listener stops.
+async fn send(
+    api: Arc<Context>,
+    topics: Vec<Topic>,
+    session: Option<InSession>,
+    sender: mpsc::Sender<Bytes>,
+) {
     let mut stopped = api.stopped.clone();
     let mut sent = [0; Topic::ALL.len()];
     let mut last = Instant::now();
@@ -100,6 +104,9 @@ async fn send(api: Arc<Context>, topics: Vec<Topic>, sender: mpsc::Sender<Bytes>
                 return;
             }
             last = Instant::now();
+        }
+        if session.as_ref().is_some_and(|session| !session.lasts()) {
+            return;
         }
         let is_stopped = tokio::select! {
             () = tokio::time::sleep(until_next()) => false,

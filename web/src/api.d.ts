@@ -224,6 +224,26 @@ export type CauseCount = {
   count: number;
 };
 
+export type Changes = {
+  changes: Array<Change>;
+  left_out: number;
+};
+
+export type Change = {
+  at_unix_ms: number;
+  kind: "process" | "configuration" | "servers" | "health" | "state" | "weight" | "ejection" | "maintenance" | "finding";
+  effect: "trouble" | "recovery" | "neutral";
+  service?: string | null;
+  server?: string | null;
+  finding?: FindingName | null;
+  what: string;
+};
+
+export type FindingName = {
+  rule: string;
+  subject: string;
+};
+
 export type Causes = {
   requests: number;
   causes: Array<Cause>;
@@ -342,14 +362,14 @@ export type Reload = {
   took_ms: number;
   generation: number;
   warnings?: string | null;
-  changes?: Changes | null;
+  changes?: Changes2 | null;
   carried?: Carried | null;
   waiting_for_upgrade?: Array<string> | null;
   why?: string | null;
   first_used_after_ms?: number | null;
 };
 
-export type Changes = {
+export type Changes2 = {
   settings: Array<string>;
   listeners: KindChanges;
   routes: KindChanges;

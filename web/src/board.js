@@ -1,8 +1,8 @@
 // What every view shares: the joined state of all services, the history of the chosen span, and what happened.
 // The application reads it once and passes it down, so that all parts of a page show the same second.
 
-import { useEffect, useMemo, useRef, useState } from "./html.js";
-import { differences, events, remembered } from "./logic/events.js";
+import { useEffect, useMemo, useState } from "./html.js";
+import { events } from "./logic/events.js";
 import { serviceRows } from "./logic/services.js";
 import { EVERY } from "./source/source.js";
 import { emptyFrame } from "./logic/history.js";
@@ -24,9 +24,8 @@ import { untilOf } from "./use.js";
  * @property {import("./logic/events.js").Event[]} events
  */
 
-const SEEN_MAX = 100;
 const SERIES_STEP = 40;
-const PATHS = /** @type {const} */ (["traffic", "status", "services", "findings", "reloads"]);
+const PATHS = /** @type {const} */ (["traffic", "status", "services", "findings", "reloads", "changes"]);
 export const COLUMNS = [
   "requests",
   "failed",
@@ -46,34 +45,17 @@ export function useBoard(source, address) {
   const [answers, setAnswers] = useState(/** @type {Record<string, any>} */ ({}));
   const [errors, setErrors] = useState(/** @type {Record<string, string>} */ ({}));
   const [history, setHistory] = useState({ frame: emptyFrame(), error: /** @type {string | null} */ (null) });
-  const [seen, setSeen] = useState(/** @type {import("./logic/events.js").Event[]} */ ([]));
-  const [past, setPast] = useState(/** @type {import("./api.js").Finding[]} */ ([]));
-  const before = useRef(/** @type {import("./api.js").Service[] | null} */ (null));
-  const process = useRef(0);
 
   useEffect(() => source.connection(setConnection), [source]);
   useEffect(() => {
     setAnswers({});
     setErrors({});
-    setSeen([]);
-    setPast([]);
-    before.current = null;
     const stops = PATHS.map((path) =>
       source.watch(path, EVERY[path], ({ value, error }) => {
         setErrors((old) => withError(old, path, error));
         // A reading that only has an error repeats the last answer.
         if (value == null || error != null) return;
         setAnswers((old) => ({ ...old, [path]: value }));
-        if (path === "findings") setPast((old) => remembered(old, value.findings));
-        if (path === "status" && value.pid !== process.current) {
-          // Another process: its servers have not changed, it has only just begun to know them.
-          process.current = value.pid;
-          before.current = null;
-        }
-        if (path !== "services") return;
-        const changed = before.current ? differences(before.current, value.services, source.now()) : [];
-        before.current = value.services;
-        if (changed.length) setSeen((old) => [...changed, ...old].slice(0, SEEN_MAX));
       }),
     );
     return () => stops.forEach((stop) => stop());
@@ -91,23 +73,14 @@ export function useBoard(source, address) {
   const key = JSON.stringify(query);
   useEffect(() => source.history(query, setHistory), [source, key]);
 
-  const { traffic, status, findings, reloads } = answers;
+  const { traffic, status, findings, reloads, changes } = answers;
   const services = useMemo(
     () => serviceRows(answers.services?.services ?? [], traffic, findings?.findings ?? [], status?.maintenance ?? []),
     [answers.services, traffic, findings, status?.maintenance],
   );
-  // A second's difference between two answers must not move the event.
-  const started = status ? Math.round((now - status.uptime_s * 1000) / 5000) * 5000 : null;
   const happened = useMemo(
-    () =>
-      events({
-        reloads: reloads?.reloads ?? [],
-        findings: past,
-        frame: history.frame,
-        seen,
-        started,
-      }),
-    [reloads, past, history.frame, seen, started],
+    () => events({ reloads: reloads?.reloads ?? [], changes: changes?.changes ?? [], frame: history.frame }),
+    [reloads, changes, history.frame],
   );
 
   return {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { expiry, fromFiles } from "../src/logic/certificates.js";
 import { serviceRows } from "../src/logic/services.js";
 import { maintained, putBack, takenOut, weighed } from "../src/logic/effect.js";
-import { differences, events } from "../src/logic/events.js";
+import { events } from "../src/logic/events.js";
 import { level, marks, runs } from "../src/logic/heat.js";
 import { emptyFrame, merge } from "../src/logic/history.js";
 import { spark } from "../src/logic/spark.js";
@@ -44,30 +44,44 @@ test("draining the only server warns", () => {
   );
 });
 
-test("a changed server is an event, many at once are one", () => {
-  const before = [serviceState("s", [server("a"), server("b"), server("c")])];
-  const after = [
-    serviceState("s", [
-      server("a", { health: "down" }),
-      server("b", { health: "down" }),
-      server("c", { state: "drain" }),
-    ]),
+test("a change is an event that leads to what it is about", () => {
+  const changes = [
+    { at_unix_ms: 9, kind: "process", effect: "neutral", what: "Weir 1 has started as process 7." },
+    { at_unix_ms: 8, kind: "configuration", effect: "neutral", what: "Configuration 2 came into force." },
+    { at_unix_ms: 7, kind: "health", effect: "trouble", service: "s", server: "a", what: "a of s is down." },
+    {
+      at_unix_ms: 6,
+      kind: "finding",
+      effect: "trouble",
+      service: "s",
+      finding: { rule: "server_slow", subject: "a of s" },
+      what: "a of s is slow.",
+    },
+    {
+      at_unix_ms: 5,
+      kind: "ejection",
+      effect: "recovery",
+      service: "s",
+      what: "9 servers of s are no longer ejected.",
+    },
   ];
+  const all = events({ reloads: [], changes: /** @type {any} */ (changes), frame: emptyFrame() });
   assert.deepEqual(
-    differences(before, after, 5).map(({ kind, title }) => [kind, title.replaceAll("\u00a0", " ")]),
+    all.map(({ at, kind, title, detail, to }) => [at, kind, title, detail, to.page, to.name]),
     [
-      ["bad", "2 servers of s went down"],
-      ["change", "c of s drained"],
+      [9, "change", "Weir 1 has started as process 7.", "", "host", null],
+      [7, "bad", "a of s is down.", "", "service", "s"],
+      [6, "warn", "a of s is slow.", "server_slow", "findings", "server_slow a of s "],
+      [5, "good", "9 servers of s are no longer ejected.", "", "service", "s"],
     ],
   );
-  assert.deepEqual(differences(before, before, 5), []);
 });
 
 test("ready servers that left and returned are one event with its duration", () => {
   const ready = [3, 3, 2, 2, 2, 3, 3, 1];
   const ended = ready.map((_, row) => (row + 1) * 1000);
   const frame = merge(emptyFrame(), answer(ended, [service("s", { servers_ready: ready })]), 100);
-  const all = events({ reloads: [], findings: [], frame, seen: [], started: null });
+  const all = events({ reloads: [], changes: [], frame });
   assert.deepEqual(
     all.map(({ at, title, detail }) => [at, title, detail].join("; ").replaceAll("\u00a0", " ")),
     ["8000; s: only 1 of 3 servers ready; until now", "3000; s: only 2 of 3 servers ready; for 3 s"],
@@ -78,7 +92,7 @@ test("having no ready server ends with the first, and a finding marks the tile t
   const ready = [2, 0, 0, 1, 1];
   const ended = ready.map((_, row) => (row + 1) * 1000);
   const frame = merge(emptyFrame(), answer(ended, [service("s", { servers_ready: ready })]), 100);
-  const [event] = events({ reloads: [], findings: [], frame, seen: [], started: null });
+  const [event] = events({ reloads: [], changes: [], frame });
   assert.deepEqual([event.title, event.detail], ["s: no server ready", "for 2\u00a0s"]);
   const tile = (/** @type {string} */ label) => ({ label, value: "", unit: "", note: "", line: [] });
   const slow = [finding({})];
@@ -89,19 +103,6 @@ test("having no ready server ends with the first, and a finding marks the tile t
   const blind = { rule: "checks_blind", subject: "10.0.2.15:80 of catalog" };
   assert.ok(isMarked(tile("Failed"), [finding(blind)]));
   assert.ok(!isMarked(tile("Failed"), [finding({ ...blind, subject: "checks of catalog" })]));
-});
-
-test("findings begin and end; advice is no event", () => {
-  const findings = [finding({ is_present: false }), finding({ severity: "advice", subject: "x" })];
-  const all = events({ reloads: [], findings, frame: emptyFrame(), seen: [], started: 1 });
-  assert.deepEqual(
-    all.map(({ at, kind }) => [at, kind]),
-    [
-      [100_000, "good"],
-      [50_000, "warn"],
-      [1, "change"],
-    ],
-  );
 });
 
 test("heat is relative to what is usual, and equal cells are one", () => {

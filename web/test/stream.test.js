@@ -5,7 +5,7 @@ import { EventParser } from "../src/source/sse.js";
 import { readStream } from "../src/source/stream.js";
 import { browser, pipe, wait } from "./browser.js";
 
-const STREAM = "/api/v1/stream?topics=traffic,status,services,findings,reloads";
+const STREAM = "/api/v1/stream?topics=traffic,status,services,findings,reloads,changes";
 const isStream = (/** @type {string} */ path) => path.startsWith("/api/v1/stream");
 
 beforeEach(browser.reset);

@@ -1,9 +1,9 @@
-// Events, from all places that know a moment: reloads, findings, the number of ready servers in the history, and changes
-// between two answers that the page has seen itself. No DOM.
+// Events, from all places that know a moment: changes that the balancer has seen, receipts of reloads, and the number of
+// ready servers in the history, which reaches back further. No DOM.
 
-import { count, duration, plural } from "./figures.js";
+import { duration, plural } from "./figures.js";
 import { linesOf } from "./history.js";
-import { findingKey, isSerious } from "./findings.js";
+import { findingKey } from "./findings.js";
 
 /** @typedef {"bad" | "warn" | "good" | "change"} Kind */
 /**
@@ -17,23 +17,13 @@ const EVENTS_MAX = 200;
 const SHOWN_NAMES = 3;
 
 /** @param {object} input
- * @param {import("../api.js").Reload[]} input.reloads @param {import("../api.js").Finding[]} input.findings
- * @param {import("./history.js").Frame} input.frame @param {Event[]} input.seen @param {number | null} input.started
+ * @param {import("../api.js").Reload[]} input.reloads @param {import("../api.js").Change[]} input.changes
+ * @param {import("./history.js").Frame} input.frame
  * @returns {Event[]} The newest first. */
-export function events({ reloads, findings, frame, seen, started }) {
-  /** @type {Event[]} */
-  const all = [...seen, ...reloads.map(reloadEvent), ...findings.flatMap(findingEvents), ...readyEvents(frame, seen)];
-  if (started != null) {
-    all.push({
-      key: "start",
-      at: started,
-      kind: "change",
-      title: "This process started",
-      detail: "",
-      to: { page: "host", name: null },
-    });
-  }
-  return all
+export function events({ reloads, changes, frame }) {
+  // What a reload changed is in its receipt.
+  const changed = changes.filter(({ kind }) => kind !== "configuration").map(changeEvent);
+  return [...changed, ...reloads.map(reloadEvent), ...readyEvents(frame, changed)]
     .filter(({ at }) => Number.isFinite(at))
     .sort((a, b) => b.at - a.at)
     .slice(0, EVENTS_MAX);
@@ -51,11 +41,11 @@ function reloadEvent(reload) {
   if (reload.result === "unchanged") {
     return { key, at, kind: "change", title: "Reload without a change", detail: `by ${reload.trigger}`, to };
   }
-  return { key, at, kind: "change", title: `Configuration ${reload.generation} in force`, detail: changes(reload), to };
+  return { key, at, kind: "change", title: `Configuration ${reload.generation} in force`, detail: summary(reload), to };
 }
 
 /** @param {import("../api.js").Reload} reload */
-export function changes(reload) {
+export function summary(reload) {
   if (!reload.changes) return `by ${reload.trigger}`;
   const { settings, ...kinds } = reload.changes;
   const parts = settings.length ? [firstOf(settings)] : [];
@@ -73,42 +63,28 @@ function firstOf(names) {
   return names.slice(0, SHOWN_NAMES).join(", ") + more;
 }
 
-/** @param {import("../api.js").Finding} finding @returns {Event[]} */
-function findingEvents(finding) {
-  if (!isSerious({ ...finding, is_present: true })) return [];
-  const key = `${findingKey(finding)} ${finding.first_seen_unix_ms}`;
-  const to = { page: "findings", name: findingKey(finding) };
-  /** @type {Event[]} */
-  const all = [
-    {
-      key,
-      at: finding.first_seen_unix_ms,
-      kind: finding.severity === "critical" ? "bad" : "warn",
-      title: finding.what,
-      detail: `${finding.rule}, ${finding.certainty}`,
-      to,
-    },
-  ];
-  if (!finding.is_present) {
-    const lasted = duration(finding.last_seen_unix_ms - finding.first_seen_unix_ms);
-    all.push({
-      key: `${key} ended`,
-      at: finding.last_seen_unix_ms,
-      kind: "good",
-      title: `${finding.subject}: ${finding.rule} ended`,
-      detail: `after ${lasted}`,
-      to,
-    });
-  }
-  return all;
+/** @param {import("../api.js").Change} change @returns {Event} */
+function changeEvent({ at_unix_ms: at, kind, effect, service, finding, what }) {
+  const serious = finding ? "warn" : "bad";
+  const key = `${at} ${what}`;
+  const event = {
+    key,
+    at,
+    kind: /** @type {Kind} */ (effect === "trouble" ? serious : effect === "recovery" ? "good" : "change"),
+    title: what,
+    detail: finding?.rule ?? "",
+  };
+  if (finding) return { ...event, to: { page: "findings", name: findingKey(finding) } };
+  if (service != null) return { ...event, to: { page: "service", name: service } };
+  return { ...event, to: { page: kind === "maintenance" ? "services" : "host", name: null } };
 }
 
-/** Times with fewer ready servers than before, where the page has not seen which servers these were.
- * @param {import("./history.js").Frame} frame @param {Event[]} seen @returns {Event[]} */
-function readyEvents(frame, seen) {
+/** Times with fewer ready servers than before, where no change names these servers.
+ * @param {import("./history.js").Frame} frame @param {Event[]} changed @returns {Event[]} */
+function readyEvents(frame, changed) {
   return linesOf(frame, "service").flatMap((line) => {
     const name = line.service ?? "";
-    const known = seen.filter((one) => one.to.page === "service" && one.to.name === name).map((one) => one.at);
+    const known = changed.filter((one) => one.to.page === "service" && one.to.name === name).map((one) => one.at);
     return dips(frame, line)
       .filter(({ at }) => !known.some((one) => Math.abs(one - at) < 2 * frame.stepMs + 1500))
       .map(({ at, from, lowest, end }) => ({
@@ -154,72 +130,4 @@ function steps(frame, column) {
     before = value;
   }
   return changes;
-}
-
-const PAST_MAX = 100;
-
-/** Findings of earlier answers with the newest ones in their place: the API forgets a finding a minute after its end.
- * @param {import("../api.js").Finding[]} before @param {import("../api.js").Finding[]} findings
- * @returns {import("../api.js").Finding[]} */
-export function remembered(before, findings) {
-  const keyOf = (/** @type {import("../api.js").Finding} */ one) => `${findingKey(one)} ${one.first_seen_unix_ms}`;
-  const fresh = new Set(findings.map(keyOf));
-  // What is gone from the answers without an end in between has ended as well.
-  const old = before.filter((one) => !fresh.has(keyOf(one))).map((one) => ({ ...one, is_present: false }));
-  return [...findings, ...old].slice(0, PAST_MAX);
-}
-
-/** What changed between two answers of /api/v1/services.
- * @param {import("../api.js").Service[]} before @param {import("../api.js").Service[]} after @param {number} at
- * @returns {Event[]} */
-export function differences(before, after, at) {
-  /** @type {Event[]} */
-  const all = [];
-  const old = new Map(before.map((one) => [one.name, one]));
-  for (const service of after) {
-    const known = old.get(service.name);
-    if (!known) continue;
-    const servers = new Map(known.servers.map((one) => [one.address, one]));
-    const to = { page: "service", name: service.name };
-    /** @type {Map<string, {kind: Kind, addresses: string[]}>} */
-    const changed = new Map();
-    for (const server of service.servers) {
-      const was = servers.get(server.address);
-      const change = was && changeOf(was, server);
-      if (!change) continue;
-      const found = changed.get(change.text) ?? { kind: change.kind, addresses: [] };
-      found.addresses.push(server.address);
-      changed.set(change.text, found);
-    }
-    for (const [text, { kind, addresses }] of changed) {
-      const who = addresses.length === 1 ? addresses[0] : plural(addresses.length, "server");
-      all.push({
-        key: `seen ${at} ${service.name} ${text}`,
-        at,
-        kind,
-        title: `${who} of ${service.name} ${text}`,
-        detail: `${count(service.eligible)} of ${plural(service.servers.length, "server")} receive requests`,
-        to,
-      });
-    }
-  }
-  return all;
-}
-
-/** @param {import("../api.js").Server} was @param {import("../api.js").Server} is
- * @returns {{text: string, kind: Kind} | null} */
-function changeOf(was, is) {
-  if (was.state !== is.state) {
-    const text = { ready: "set to ready", drain: "drained", maintenance: "put into maintenance" }[is.state] ?? is.state;
-    return { text, kind: is.state === "ready" ? "good" : "change" };
-  }
-  if (was.health !== is.health) {
-    if (is.health === "down") return { text: "went down", kind: "bad" };
-    if (was.health === "down") return { text: "came up again", kind: "good" };
-  }
-  if ((was.ejected_for_ms == null) !== (is.ejected_for_ms == null)) {
-    return is.ejected_for_ms == null ? { text: "back from ejection", kind: "good" } : { text: "ejected", kind: "bad" };
-  }
-  if (was.weight !== is.weight) return { text: `set to weight ${is.weight}, before ${was.weight}`, kind: "change" };
-  return null;
 }

@@ -27,7 +27,18 @@ export function Recording() {
       <span role="status">${state}</span></p></section>`;
 }
 
-const PATHS = ["traffic", "status", "services", "findings", "reloads", "requests", "causes", "checks", "configuration"];
+const PATHS = [
+  "traffic",
+  "status",
+  "services",
+  "findings",
+  "reloads",
+  "changes",
+  "requests",
+  "causes",
+  "checks",
+  "configuration",
+];
 /** Services whose history is saved: one request is needed for each. */
 const SERVICES_MAX = 200;
 

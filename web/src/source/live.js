@@ -18,7 +18,7 @@ import { readStream } from "./stream.js";
 /** @typedef {{pass: () => void, failure: string | null}} Result Failure: why there was no answer at all. */
 
 /** The paths that the stream pushes. */
-const TOPICS = ["traffic", "status", "services", "findings", "reloads"];
+const TOPICS = ["traffic", "status", "services", "findings", "reloads", "changes"];
 const RETRY_MS = [1000, 2000, 4000, 8000, 15_000];
 /** After an answer that refuses, or no answer to one path: it is asked again, but seldom. */
 const REFUSED_MS = 15_000;

@@ -44,8 +44,6 @@ export class Session {
       const answer = await this.#send("POST", { token });
       if (answer.ok) return this.#keep((await answer.json()).key);
       if (answer.status === 401) return "This is not the token.";
-      const wait = answer.headers.get("retry-after");
-      if (answer.status === 429) return `Too many wrong tokens. Try again in ${wait ?? "60"} s.`;
       return `The balancer answered ${answer.status}.`;
     } catch {
       return "The admin API cannot be reached.";

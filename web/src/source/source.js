@@ -50,5 +50,6 @@ export const EVERY = {
   causes: 5000,
   checks: 5000,
   reloads: 5000,
+  changes: 1000,
   configuration: 30_000,
 };

@@ -1,7 +1,7 @@
 // Reloads and their receipts, and a reload by hand.
 
 import { html, useState } from "../html.js";
-import { changes } from "../logic/events.js";
+import { summary } from "../logic/events.js";
 import { count, duration, moment, plural } from "../logic/figures.js";
 import { usePage, useWatch } from "../use.js";
 import { Dialog } from "../parts/dialog.js";
@@ -50,7 +50,7 @@ function ReceiptCard({ reload, now }) {
       ${reload.first_used_after_ms != null && html`<span>first used after ${duration(reload.first_used_after_ms)}</span>`}</p>
     <h2 class="what">${reload.result === "refused" ? "The previous configuration stays in force" : `Configuration ${reload.generation}`}</h2>
     <dl>
-      ${reload.changes && html`<dt>Changed</dt><dd>${changes(reload)}${details(reload).map((line) => html`<div class="mono">${line}</div>`)}</dd>`}
+      ${reload.changes && html`<dt>Changed</dt><dd>${summary(reload)}${details(reload).map((line) => html`<div class="mono">${line}</div>`)}</dd>`}
       ${
         carried &&
         html`<dt>Kept</dt><dd>${plural(carried.connections, "connection")}, ${plural(carried.in_flight, "request")} in flight, ${count(carried.waiting)} queued${", "}

@@ -4,14 +4,16 @@
 #   make test   install what the tests need from Debian's packages, then run them (15 minutes at most)
 #   make check  format, lints, and the dependencies between crates
 #   make prove  long runs and failures under load, fuzzing, licences; judged by counts alone
-#               (15 minutes; PROVE=long runs the full lengths). Some tests need Go, one of them Node and Java;
-#               they are left out without
+#               (15 minutes; PROVE=long runs the full lengths). Some tests need Go or Java, one of them Node and
+#               npm's registry; they are left out without
 #   make measure everything judged by time or CPU, against HAProxy, wrk and tshark: needs a quiet
 #               machine (half an hour); ends with a table of targets and results; not part of CI
 #   make race   compare with HAProxy, nginx and Envoy: CPU, latency, memory (half an hour)
 #   make lab    reproduce and solve eight incidents (20 minutes at most; root)
 #   make interop real HTTP/2 and gRPC clients and servers on both sides of Weir (20 minutes at most; needs
 #               Go, Node and Java, PyPI and the Go module proxy); not part of CI
+#   make browser check the dashboard, and use it in Chromium before a real balancer (5 minutes; needs Node and npm's
+#               registry); not part of CI, except for one case in `make prove`
 #   make soak   five minutes of full load with reloads and kills: memory and descriptors stay flat
 #
 # Only Debian's packages and crates.io need a network, unless a line above names more.
@@ -25,7 +27,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target in `make prove`; three times as long with PROVE=long.
 FUZZ_SECONDS ?= $(if $(filter long,$(PROVE)),60,20)
 
-.PHONY: help run test check prove measure race lab interop soak deny peers pebble oauth2-proxy
+.PHONY: help run test check prove measure race lab interop browser soak deny peers pebble oauth2-proxy
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -70,6 +72,7 @@ prove: peers deny pebble oauth2-proxy
 	@nextest=$$(scripts/tool cargo-nextest)
 	$(CARGO) build --profile prove --package weir
 	WEIR_BIN=$(CURDIR)/target/prove/weir "$$nextest" nextest run --profile long --workspace --run-ignored only -E 'binary(/^prove_/)'
+	WEIR_BIN=$(CURDIR)/target/prove/weir scripts/dashboard quick
 	fuzz/run $(FUZZ_SECONDS)
 
 # What is judged by time and varies with what else the machine does; not part of CI. All of it runs,
@@ -102,6 +105,10 @@ lab: peers
 interop:
 	@$(CARGO) build --quiet --package weir
 	interop/run --json target/interop.json $(INTEROP)
+
+browser: peers
+	@$(CARGO) build --quiet --package weir
+	WEIR_BIN=$(CURDIR)/target/debug/weir scripts/dashboard
 
 soak: peers
 	@$(CARGO) build --release --package weir

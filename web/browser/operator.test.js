@@ -1,0 +1,82 @@
+// An operator before the dashboard: finds what is wrong, changes it, sees it recover.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+import { stage, until } from "./stage.js";
+
+const TOKEN = "0123456789abcdef0123456789abcdef";
+
+/** The text that a person reads. @param {import("puppeteer-core").Page} page */
+const text = (page) => page.evaluate(() => document.body.innerText);
+
+/** Clicks what has this role and name. @param {import("puppeteer-core").Page} page @param {string} role @param {string} name */
+async function click(page, role, name) {
+  await page.locator(`::-p-aria([name="${name}"][role="${role}"])`).click();
+}
+
+test("the sentence names the slow server; two clicks drain it, and three put it back", async (t) => {
+  const { page, url, servers, set, api, complaints, end } = await stage();
+  t.after(end);
+  const slow = servers[1];
+  const state = async () => {
+    const { servers: all } = await api("services/shop");
+    return all.find((/** @type {any} */ one) => one.address === slow).state;
+  };
+  await page.goto(url);
+  await until("calm page", async () => (await text(page)).includes("shop"));
+  await set(1, "work_ms=1500");
+  // The sentence at the top names it.
+  await until("sentence on the slow server", async () => {
+    const banner = await page.$("section.banner");
+    return banner && (await banner.evaluate((one) => one.textContent ?? "")).includes(slow);
+  });
+  await page.screenshot({ path: process.env.SHOTS ? `${process.env.SHOTS}/slow-server.png` : undefined });
+
+  // The button beside the sentence, then the one in the question.
+  await click(page, "button", `Drain ${slow}…`);
+  await page.waitForSelector("dialog[open]");
+  await page.screenshot({ path: process.env.SHOTS ? `${process.env.SHOTS}/drain.png` : undefined });
+  await click(page, "button", `Drain ${slow}`);
+  await until("drained server", async () => (await state()) === "drain");
+  await set(1, "work_ms=20");
+  await until("end of the finding", async () => {
+    const { findings } = await api("findings");
+    return !findings.some((/** @type {any} */ one) => one.is_present && one.service === "shop");
+  });
+  await until("calm page", async () => (await page.$("section.banner")) === null);
+
+  // Back, on the service's page.
+  await click(page, "link", "shop");
+  await click(page, "button", `Change ${slow}`);
+  await click(page, "button", `Set ${slow} to ready`);
+  await until("server that is back", async () => (await state()) === "ready");
+  assert.deepEqual(complaints, []);
+});
+
+test("a page with a token asks for it once and keeps it nowhere", async (t) => {
+  const { page, url, complaints, end } = await stage({
+    admin: 'token_file = "FOLDER/token"',
+    files: { token: TOKEN },
+  });
+  t.after(end);
+  await page.goto(url);
+  const field = await page.waitForSelector("input[type=password]");
+  await field?.type("not the token");
+  await page.keyboard.press("Enter");
+  await until("refusal", async () => (await text(page)).includes("not the token"));
+  await field?.type(TOKEN);
+  await page.keyboard.press("Enter");
+  await until("overview", async () => (await text(page)).includes("shop"));
+  await page.reload();
+  await until("overview", async () => (await text(page)).includes("shop"));
+  assert.ok(!(await page.content()).includes(TOKEN));
+  assert.deepEqual(
+    (await page.cookies()).map(({ httpOnly, sameSite }) => ({ httpOnly, sameSite })),
+    [{ httpOnly: true, sameSite: "Strict" }],
+  );
+  // 401 answers are in the console as errors; nothing else is.
+  assert.deepEqual(
+    complaints.filter((one) => !one.includes("401")),
+    [],
+  );
+});

@@ -13,7 +13,7 @@ const WEIR = process.env.WEIR_BIN ?? join(ROOT, "target/debug/weir");
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const APP = join(ROOT, "e2e/servers/app.py");
 /** In ms. What a person would not wait for fails. */
-export const PATIENCE = 30_000;
+const PATIENCE = 30_000;
 /** Requests of the clients, per second. */
 const RATE = 100;
 const WORK_MS = 20;
@@ -25,7 +25,6 @@ const WORK_MS = 20;
  * @property {string[]} servers Their addresses.
  * @property {(index: number, setting: string) => Promise<void>} set Changes a server: "work_ms=1500".
  * @property {(path: string) => Promise<any>} api
- * @property {(text: string) => Promise<void>} configure Replaces the configuration file.
  * @property {string[]} complaints What the browser complained of: errors, violations of the policy.
  * @property {() => Promise<void>} end
  */
@@ -39,7 +38,15 @@ export async function stage({ service = "", admin = "", files = {} } = {}) {
   /** @type {(() => unknown)[]} */
   const ends = [() => rmSync(folder, { recursive: true, force: true })];
   const end = async () => {
-    for (const one of ends.reverse()) await one();
+    const failures = [];
+    for (const one of ends.reverse()) {
+      try {
+        await one();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length) throw failures[0];
   };
   try {
     for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text, { mode: 0o600 });
@@ -88,7 +95,6 @@ ${service}
       end,
       set: async (index, setting) => void (await get(`http://${servers[index]}/-/set?${setting}`)),
       api: async (path) => JSON.parse(await get(`http://127.0.0.1:${adminPort}/api/v1/${path}`)),
-      configure: async (lines) => writeFileSync(file, configuration + lines + tables),
     };
   } catch (error) {
     await end();
@@ -162,6 +168,6 @@ async function get(url) {
 }
 
 /** @param {number} ms */
-export function pause(ms) {
+function pause(ms) {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -58,6 +58,10 @@ export function App({ source, open }) {
     if (shown.current !== where) document.getElementById("main")?.focus({ preventScroll: true });
     shown.current = where;
   }, [where]);
+  const first = useRef(/** @type {string | null} */ (null));
+  const version = board.status?.version ?? null;
+  first.current ??= version;
+  const upgraded = source.mode === "live" && version !== null && version !== first.current;
   const trouble = board.services.some((one) => one.condition.level === "bad");
   document.title = `${trouble ? "✕ " : ""}${visible(where ? where[0].toUpperCase() + where.slice(1) : "Overview")} – Weir`;
   const View = VIEWS[address.page];
@@ -66,6 +70,7 @@ export function App({ source, open }) {
     <${Navigation} />
     <main id="main" tabindex="-1">
       <${Header} />
+      ${upgraded && html`<p class="lost" role="status">Weir was upgraded to ${version}. <button type="button" onClick=${() => location.reload()}>Reload this page</button></p>`}
       ${
         board.connection.phase === "signed-out"
           ? html`<${SignIn} />`

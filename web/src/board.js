@@ -79,8 +79,14 @@ export function useBoard(source, address) {
     [answers.services, traffic, findings, status?.maintenance],
   );
   const happened = useMemo(
-    () => events({ reloads: reloads?.reloads ?? [], changes: changes?.changes ?? [], frame: history.frame }),
-    [reloads, changes, history.frame],
+    () =>
+      events({
+        reloads: reloads?.reloads ?? [],
+        changes: changes?.changes ?? [],
+        frame: history.frame,
+        live: query.until == null,
+      }),
+    [reloads, changes, history.frame, query.until == null],
   );
 
   return {

@@ -16,6 +16,7 @@ function said(change, seen = traffic("catalog", calm)) {
     findings,
     status: { ready: true, uptime_s: 100 },
     unexamined: null,
+    traffic: seen,
     changed: null,
     now: 100_000,
     ...change,
@@ -32,11 +33,26 @@ test("a quiet line when nothing is wrong", () => {
 test("no service, no traffic, not ready", () => {
   assert.equal(said({ services: [] }).title, "No service is configured.");
   const idle = Object.fromEntries(Object.keys(calm).map((address) => [address, { requests: 0 }]));
-  assert.match(said({}, traffic("catalog", idle)).title, /No request has arrived yet/);
+  const rows = (/** @type {number} */ in_flight) =>
+    serviceRows(
+      [
+        serviceState(
+          "catalog",
+          Object.keys(calm).map((address) => server(address, { in_flight })),
+        ),
+      ],
+      undefined,
+      [],
+    );
+  const none = traffic("catalog", idle);
+  assert.match(said({ services: rows(0) }, none).title, /No request has ended yet/);
   assert.match(
-    said({ status: { ready: true, uptime_s: 4000 } }, traffic("catalog", idle)).title,
-    /No request has arrived in the last hour/,
+    said({ services: rows(0), status: { ready: true, uptime_s: 4000 } }, none).title,
+    /No request has ended in the last hour/,
   );
+  // Long requests, and what is not known, are not "none".
+  assert.doesNotMatch(said({ services: rows(1) }, none).title, /No request/);
+  assert.doesNotMatch(said({ services: rows(0), traffic: undefined }).title, /No request/);
   assert.match(said({ status: { ready: false, uptime_s: 1 } }).title, /not ready/);
 });
 
@@ -53,6 +69,7 @@ test("why traffic is not examined", () => {
   assert.match(whyUnexamined(answer, null, false) ?? "", /history_memory_max is 0/);
   assert.match(whyUnexamined({ ...answer, enabled: false }, null, true) ?? "", /disabled/);
   assert.match(whyUnexamined(undefined, "not available here", true) ?? "", /not available here/);
+  assert.match(whyUnexamined(answer, "not available now", true) ?? "", /not available now/);
   assert.match(whyUnexamined(undefined, null, true) ?? "", /no answer yet/);
 });
 
@@ -126,5 +143,7 @@ test("a service in maintenance is no trouble", () => {
     },
   ];
   const services = serviceRows([serviceState("catalog", none)], traffic("catalog", calm), [], maintenance);
-  assert.equal(said({ services }).level, "fine");
+  assert.deepEqual([said({ services }).level, said({ services }).title], ["idle", "Every service is in maintenance."]);
+  const [other] = serviceRows([serviceState("listings", servers)], traffic("listings", calm), []);
+  assert.equal(said({ services: [...services, other] }).title, "The other service is healthy.");
 });

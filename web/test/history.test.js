@@ -23,7 +23,7 @@ test("a clock that was corrected by less than half a step adds no row twice", ()
   assert.deepEqual(line(frame, "service", "a")?.columns.requests, [1, 2, 3]);
 });
 
-test("rows of another length start anew", () => {
+test("rows of another length start again", () => {
   const seconds = merge(emptyFrame(), answer([1000, 2000], [service("a", { requests: [1, 2] })]), 10);
   const tens = merge(
     seconds,

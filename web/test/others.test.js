@@ -45,12 +45,14 @@ test("draining the only server warns", () => {
 });
 
 test("a change is an event that leads to what it is about", () => {
+  const configuration = { kind: "configuration", effect: "neutral" };
   const changes = [
-    { at_unix_ms: 9, kind: "process", effect: "neutral", what: "Weir 1 has started as process 7." },
-    { at_unix_ms: 8, kind: "configuration", effect: "neutral", what: "Configuration 2 came into force." },
-    { at_unix_ms: 7, kind: "health", effect: "trouble", service: "s", server: "a", what: "a of s is down." },
+    { at_unix_ms: 90_000, kind: "process", effect: "neutral", what: "Weir 1 has started as process 7." },
+    { at_unix_ms: 80_400, ...configuration, what: "Configuration 2 came into force." },
+    { at_unix_ms: 70_000, kind: "health", effect: "trouble", service: "s", server: "a", what: "a of s is down." },
+    { at_unix_ms: 65_000, kind: "health", effect: "trouble", what: "100 servers of 60 services are down." },
     {
-      at_unix_ms: 6,
+      at_unix_ms: 60_000,
       kind: "finding",
       effect: "trouble",
       service: "s",
@@ -58,21 +60,32 @@ test("a change is an event that leads to what it is about", () => {
       what: "a of s is slow.",
     },
     {
-      at_unix_ms: 5,
+      at_unix_ms: 50_000,
       kind: "ejection",
       effect: "recovery",
       service: "s",
       what: "9 servers of s are no longer ejected.",
     },
+    // The receipt was that of a process before.
+    { at_unix_ms: 40_000, ...configuration, what: "Configuration 1 came into force." },
   ];
-  const all = events({ reloads: [], changes: /** @type {any} */ (changes), frame: emptyFrame() });
+  const receipt = { at: new Date(80_000).toISOString(), result: "applied", generation: 2, trigger: "signal" };
+  const all = events({
+    reloads: /** @type {any} */ ([receipt]),
+    changes: /** @type {any} */ (changes),
+    frame: emptyFrame(),
+    live: true,
+  });
   assert.deepEqual(
-    all.map(({ at, kind, title, detail, to }) => [at, kind, title, detail, to.page, to.name]),
+    all.map(({ at, kind, title, to }) => [at / 1000, kind, title, to.page, to.name]),
     [
-      [9, "change", "Weir 1 has started as process 7.", "", "host", null],
-      [7, "bad", "a of s is down.", "", "service", "s"],
-      [6, "warn", "a of s is slow.", "server_slow", "findings", "server_slow a of s "],
-      [5, "good", "9 servers of s are no longer ejected.", "", "service", "s"],
+      [90, "change", "Weir 1 has started as process 7.", "host", null],
+      [80, "change", "Configuration 2 in force", "reloads", null],
+      [70, "bad", "a of s is down.", "service", "s"],
+      [65, "bad", "100 servers of 60 services are down.", "services", null],
+      [60, "warn", "a of s is slow.", "findings", "server_slow a of s "],
+      [50, "good", "9 servers of s are no longer ejected.", "service", "s"],
+      [40, "change", "Configuration 1 came into force.", "services", null],
     ],
   );
 });
@@ -81,10 +94,10 @@ test("ready servers that left and returned are one event with its duration", () 
   const ready = [3, 3, 2, 2, 2, 3, 3, 1];
   const ended = ready.map((_, row) => (row + 1) * 1000);
   const frame = merge(emptyFrame(), answer(ended, [service("s", { servers_ready: ready })]), 100);
-  const all = events({ reloads: [], changes: [], frame });
+  const all = events({ reloads: [], changes: [], frame, live: true });
   assert.deepEqual(
     all.map(({ at, title, detail }) => [at, title, detail].join("; ").replaceAll("\u00a0", " ")),
-    ["8000; s: only 1 of 3 servers ready; until now", "3000; s: only 2 of 3 servers ready; for 3 s"],
+    ["8000; s: 1 server ready, 3 before; until now", "3000; s: 2 servers ready, 3 before; for 3 s"],
   );
 });
 
@@ -92,7 +105,7 @@ test("having no ready server ends with the first, and a finding marks the tile t
   const ready = [2, 0, 0, 1, 1];
   const ended = ready.map((_, row) => (row + 1) * 1000);
   const frame = merge(emptyFrame(), answer(ended, [service("s", { servers_ready: ready })]), 100);
-  const [event] = events({ reloads: [], changes: [], frame });
+  const [event] = events({ reloads: [], changes: [], frame, live: true });
   assert.deepEqual([event.title, event.detail], ["s: no server ready", "for 2\u00a0s"]);
   const tile = (/** @type {string} */ label) => ({ label, value: "", unit: "", note: "", line: [] });
   const slow = [finding({})];

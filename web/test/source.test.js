@@ -16,7 +16,7 @@ const asked = () => browser.asked.filter((one) => !one.includes("/stream"));
 beforeEach(browser.reset);
 after(browser.reset);
 
-test("a path is read at once and again, and no more after nobody watches it", async () => {
+test("a path is read at once and again, and no more after no one watches it", async () => {
   respond(() => ({ status: 200, body: { at_unix_ms: Date.now() } }));
   const source = live();
   const seen = /** @type {any[]} */ ([]);
@@ -81,7 +81,7 @@ test("without a session the page stops reading; the token is only posted, and th
   await wait(900);
   assert.equal(phases.at(-1), "signed-out false");
   assert.equal(asked().length, 1);
-  assert.equal(await source.signIn?.("wrong"), "This is not the token.");
+  assert.equal(await source.signIn?.("wrong"), "The token is wrong.");
   assert.equal(await source.signIn?.("right"), null);
   await wait(500);
   assert.equal(phases.at(-1), "connected true");

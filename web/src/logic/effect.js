@@ -13,7 +13,9 @@ import { newest, perSecondOf } from "./traffic.js";
  * @property {string | null} warning What speaks against it.
  */
 
-const LASTS = "The change survives reloads and upgrades, and ends when the process stops.";
+const LASTS = "The change survives reloads and upgrades. It ends when the process stops";
+const SERVER_LASTS = `${LASTS}, or the server leaves the service.`;
+const SERVICE_LASTS = `${LASTS}, or the service leaves the configuration.`;
 
 /** What happens when a server gets no new requests any more.
  * @param {ServiceRow} service @param {ServerRow} row @param {"drain" | "maintenance"} state @returns {Effect} */
@@ -33,11 +35,12 @@ export function takenOut(service, row, state) {
       ? `${plural(inFlight, "request")} in flight there will be finished.`
       : "No request is in flight there.",
   );
-  if (state === "maintenance") sentences.push("Its health checks stop, too.");
+  if (state === "maintenance") sentences.push("The health checks of this service for it stop.");
+  else if (row.server.state === "maintenance") sentences.push("Its health checks start again.");
   return {
     verb: state === "drain" ? `Drain ${name}` : `Put ${name} into maintenance`,
-    sentences: [...sentences, LASTS],
-    warning: others.length > 0 ? null : alone(service),
+    sentences: [...sentences, SERVER_LASTS],
+    warning: others.length > 0 || !row.server.eligible ? null : alone(service),
   };
 }
 
@@ -69,8 +72,13 @@ function alone({ service }) {
 
 /** @param {ServiceRow} service @param {ServerRow} row @returns {Effect} */
 export function putBack(service, row) {
-  const sentences = [`It receives new requests of ${service.service.name} again, if it is healthy.`];
-  if (row.server.state === "maintenance") sentences.push("Its health checks start again first.");
+  const { state, weight } = row.server;
+  const sentences = [
+    weight === 0
+      ? "Its weight is 0: it receives no new requests."
+      : `It receives new requests of ${service.service.name} again, if it is healthy.`,
+  ];
+  if (state === "maintenance") sentences.push("Its health checks start again.");
   return { verb: `Set ${row.server.address} to ready`, sentences, warning: null };
 }
 
@@ -84,8 +92,8 @@ export function weighed(service, row, weight) {
       `Its weight changes from ${row.server.weight} to ${weight}.`,
       weight === 0
         ? "It receives no new requests; those in flight are finished."
-        : `That is ${share(weight, total)} of the weights of all servers that receive requests now.`,
-      LASTS,
+        : `That is ${share(weight, total)} of its weight and those of the other servers that receive requests now.`,
+      SERVER_LASTS,
     ],
     warning: weight === 0 && others.length === 0 ? alone(service) : null,
   };
@@ -98,7 +106,7 @@ export function maintained({ service, traffic, maintenance }, on) {
     ? [
         `Weir answers new requests of ${service.name} with 503.${received(newest(traffic))}`,
         "Requests in flight are finished. Health checks continue.",
-        LASTS,
+        SERVICE_LASTS,
       ]
     : maintenance?.in_file
       ? ["The configuration file keeps it in maintenance, so Weir still answers with 503."]

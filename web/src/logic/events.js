@@ -15,15 +15,19 @@ import { findingKey } from "./findings.js";
 
 const EVENTS_MAX = 200;
 const SHOWN_NAMES = 3;
+/** A change is seen within a second of the receipt of its reload. */
+const RECEIPT_MS = 3000;
 
 /** @param {object} input
  * @param {import("../api.js").Reload[]} input.reloads @param {import("../api.js").Change[]} input.changes
- * @param {import("./history.js").Frame} input.frame
+ * @param {import("./history.js").Frame} input.frame @param {boolean} input.live Whether the frame ends now.
  * @returns {Event[]} The newest first. */
-export function events({ reloads, changes, frame }) {
-  // What a reload changed is in its receipt.
-  const changed = changes.filter(({ kind }) => kind !== "configuration").map(changeEvent);
-  return [...changed, ...reloads.map(reloadEvent), ...readyEvents(frame, changed)]
+export function events({ reloads, changes, frame, live }) {
+  // What a reload changed is in its receipt, unless the receipt was that of another process.
+  const received = reloads.map((one) => Date.parse(one.at));
+  const known = (/** @type {number} */ at) => received.some((one) => Math.abs(one - at) < RECEIPT_MS);
+  const changed = changes.filter(({ kind, at_unix_ms: at }) => kind !== "configuration" || !known(at)).map(changeEvent);
+  return [...changed, ...reloads.map(reloadEvent), ...readyEvents(frame, changed, live)]
     .filter(({ at }) => Number.isFinite(at))
     .sort((a, b) => b.at - a.at)
     .slice(0, EVENTS_MAX);
@@ -76,23 +80,27 @@ function changeEvent({ at_unix_ms: at, kind, effect, service, finding, what }) {
   };
   if (finding) return { ...event, to: { page: "findings", name: findingKey(finding) } };
   if (service != null) return { ...event, to: { page: "service", name: service } };
-  return { ...event, to: { page: kind === "maintenance" ? "services" : "host", name: null } };
+  return { ...event, to: { page: kind === "process" ? "host" : "services", name: null } };
 }
 
 /** Times with fewer ready servers than before, where no change names these servers.
- * @param {import("./history.js").Frame} frame @param {Event[]} changed @returns {Event[]} */
-function readyEvents(frame, changed) {
+ * @param {import("./history.js").Frame} frame @param {Event[]} changed @param {boolean} live
+ * @returns {Event[]} */
+function readyEvents(frame, changed, live) {
   return linesOf(frame, "service").flatMap((line) => {
     const name = line.service ?? "";
-    const known = changed.filter((one) => one.to.page === "service" && one.to.name === name).map((one) => one.at);
+    // A change that is about the servers of many services is listed without their names.
+    const about = (/** @type {Event["to"]} */ to) =>
+      to.page === "services" || (to.page === "service" && to.name === name);
+    const known = changed.filter((one) => about(one.to)).map((one) => one.at);
     return dips(frame, line)
       .filter(({ at }) => !known.some((one) => Math.abs(one - at) < 2 * frame.stepMs + 1500))
       .map(({ at, from, lowest, end }) => ({
         key: `ready ${name} ${at}`,
         at,
         kind: /** @type {Kind} */ (lowest === 0 ? "bad" : "warn"),
-        title: `${name}: ${lowest === 0 ? "no server" : `only ${lowest} of ${plural(from, "server")}`} ready`,
-        detail: end == null ? "until now" : `for ${duration(end - at)}`,
+        title: `${name}: ${lowest === 0 ? "no server ready" : `${plural(lowest, "server")} ready, ${from} before`}`,
+        detail: end == null ? (live ? "until now" : "until the end of this span") : `for ${duration(end - at)}`,
         to: { page: "service", name },
       }));
   });

@@ -134,10 +134,10 @@ export function shortened(name, lengthMax) {
 // Control characters, those that change the direction of text, and those without a width: they would let a client's path
 // look like another. Line breaks and tabs of longer texts stay.
 const INVISIBLE =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u034f\u115f\u1160\u2800\u3164\uffa0\ufe00-\ufe0f\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Text with every character visible.
  * @param {string} text */
 export function visible(text) {
-  return text.replace(INVISIBLE, (letter) => `\\u{${letter.charCodeAt(0).toString(16)}}`);
+  return text.replace(INVISIBLE, (letter) => `\\u{${letter.codePointAt(0)?.toString(16)}}`);
 }

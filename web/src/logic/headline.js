@@ -2,7 +2,7 @@
 // and from states that the balancer reports. "Healthy" is said only if traffic is examined. No DOM.
 
 import { countsOf } from "./condition.js";
-import { clock, duration, plural } from "./figures.js";
+import { clock, duration, moment, plural } from "./figures.js";
 import { about, findingKey, isSerious, toDrain } from "./findings.js";
 import { newest } from "./traffic.js";
 
@@ -28,9 +28,10 @@ const HOUR_S = 3600;
  * @param {ServiceRow[]} input.services @param {Finding[]} input.findings
  * @param {{ready: boolean, uptime_s: number} | undefined} input.status
  * @param {string | null} input.unexamined Why traffic is not examined, if it is not.
- * @param {number | null} input.changed When something last happened. @param {number} input.now
+ * @param {import("../api.js").Traffic | undefined} input.traffic
+ * @param {number | null} input.changed When something last happened; null: not known. @param {number} input.now
  * @returns {Headline} */
-export function headline({ services, findings, status, unexamined, changed, now }) {
+export function headline({ services, findings, status, unexamined, traffic, changed, now }) {
   const serious = findings
     .filter(isSerious)
     .map((one, place) => ({ one, place, rank: rank(one, services) }))
@@ -46,7 +47,8 @@ export function headline({ services, findings, status, unexamined, changed, now 
     return fromFinding(first, services, more(serious.length - 1), now);
   }
   if (state) return fromState(state, more(serious.length));
-  return quiet(services, status, unexamined, changed);
+  const last = changed == null ? "" : `; nothing has changed since ${moment(changed, now)}`;
+  return quiet(services, status, unexamined, traffic, last);
 }
 
 /** A finding about traffic concerns more readers than one about a kernel setting.
@@ -59,14 +61,16 @@ function rank(finding, services) {
  * @param {import("../api.js").Findings | undefined} findings @param {string | null} error Why there is no answer.
  * @param {boolean} history Whether the balancer keeps a history. @returns {string | null} */
 export function whyUnexamined(findings, error, history) {
-  if (!findings) return error == null ? "there is no answer yet" : `the findings are not available (${error})`;
+  if (error != null) return `the findings are not available (${error})`;
+  if (!findings) return "there is no answer yet";
   if (!findings.enabled) return "the doctor is disabled in the configuration";
   return history ? null : "history_memory_max is 0 in the configuration, and the rules need the history";
 }
 
 /** @param {ServiceRow[]} services @param {{ready: boolean, uptime_s: number} | undefined} status
- * @param {string | null} unexamined @param {number | null} changed @returns {Headline} */
-function quiet(services, status, unexamined, changed) {
+ * @param {string | null} unexamined @param {import("../api.js").Traffic | undefined} traffic @param {string} last
+ * @returns {Headline} */
+function quiet(services, status, unexamined, traffic, last) {
   const say = (/** @type {"fine" | "idle"} */ level, /** @type {string} */ title) => ({
     level,
     key: level,
@@ -80,16 +84,24 @@ function quiet(services, status, unexamined, changed) {
   if (status && !status.ready) return say("idle", "Weir is not ready: it is starting or draining.");
   if (services.length === 0) return say("idle", "No service is configured.");
   if (unexamined != null) {
-    return say("idle", `Every service has a server that receives requests. Traffic is not examined: ${unexamined}.`);
+    return say("idle", `No service is known to be in trouble. Traffic is not examined: ${unexamined}.`);
   }
-  const busy = services.some(({ traffic }) => traffic?.windows.some((window) => window.requests > 0));
-  const all =
-    ["The service is healthy", "Both services are healthy"][services.length - 1] ??
-    `All ${services.length} services are healthy`;
-  const last = changed == null ? "" : `; nothing has changed since ${clock(changed, false)}`;
+  const serving = services.filter((one) => !one.maintenance).length;
+  const others = serving < services.length ? "other " : "";
+  if (serving === 0) return say("idle", "Every service is in maintenance.");
+  const all = serving === 1 ? `The ${others}service is healthy` : `All ${serving} ${others}services are healthy`;
   const young = status && status.uptime_s < HOUR_S;
-  const idle = busy ? "" : ` No request has arrived ${young ? "yet" : "in the last hour"}.`;
+  const idle = isIdle(services, traffic) ? ` No request has ended ${young ? "yet" : "in the last hour"}.` : "";
   return say("fine", `${all}${last}.${idle}`);
+}
+
+/** Whether it is known that no request has ended or is in flight.
+ * @param {ServiceRow[]} services @param {import("../api.js").Traffic | undefined} traffic */
+function isIdle(services, traffic) {
+  if (!traffic) return false;
+  const windows = [...traffic.listeners, ...traffic.services].flatMap((one) => one.windows);
+  const working = services.some((one) => one.servers.some(({ server }) => server.in_flight > 0));
+  return !working && windows.every((window) => window.requests === 0);
 }
 
 /** @param {Finding} finding @param {ServiceRow[]} services @param {Headline["more"]} more @param {number} now

@@ -17,7 +17,8 @@ export function Banner() {
     findings: board.findings?.findings ?? [],
     status: board.status,
     unexamined: whyUnexamined(board.findings, board.errors.findings ?? null, board.frame.enabled),
-    changed: board.events.find(({ at }) => at <= board.now)?.at ?? null,
+    traffic: board.traffic,
+    changed: board.errors.changes == null ? (board.events.find(({ at }) => at <= board.now)?.at ?? null) : null,
     now: board.now,
   });
   // Read out when the trouble is another one, not whenever one of its figures changes.
@@ -32,7 +33,7 @@ export function Banner() {
 function Calm({ said }) {
   const { board } = usePage();
   const { phase, since } = board.connection;
-  const unknown = board.errors.services != null && board.services.length === 0;
+  const unknown = board.errors.services != null;
   const then = phase === "lost" && since != null ? `Last known, at ${clock(since)}: ` : "";
   return html`<p class="calm"><${Mark} kind=${unknown || then ? "idle" : said.level} />${then}${unknown ? "The state of services is not known." : said.title}</p>`;
 }

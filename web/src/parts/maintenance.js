@@ -8,14 +8,15 @@ import { Dialog } from "./dialog.js";
 /** @param {{row: import("../logic/services.js").ServiceRow}} props */
 export function Maintenance({ row }) {
   const { source } = usePage();
-  const [open, setOpen] = useState(false);
+  // What was asked stays, whatever others do while the question is open.
+  const [asked, setAsked] = useState(/** @type {boolean | null} */ (null));
   if (!source.act) return null;
   const { service, maintenance } = row;
-  const on = !maintenance?.by_operator;
-  const effect = maintained(row, on);
+  const by_operator = maintenance?.by_operator ?? false;
+  const perform = () => source.act?.(`services/${encodeURIComponent(service.name)}/maintenance`, { on: asked });
+  const effect = asked == null || asked === by_operator ? null : maintained(row, asked);
   // What only the file switches on cannot be ended here.
-  if (maintenance && !maintenance.by_operator) return null;
-  const perform = () => source.act?.(`services/${encodeURIComponent(service.name)}/maintenance`, { on });
-  return html`<button type="button" onClick=${() => setOpen(true)}>${effect.verb}…</button>
-    ${open && html`<${Dialog} heading=${`Maintenance of ${service.name}`} effect=${effect} perform=${perform} onClose=${() => setOpen(false)} />`}`;
+  const offered = !maintenance || by_operator;
+  return html`${offered && html`<button type="button" onClick=${() => setAsked(!by_operator)}>${maintained(row, !by_operator).verb}…</button>`}
+    ${asked != null && html`<${Dialog} heading=${`Maintenance of ${service.name}`} effect=${effect} perform=${perform} onClose=${() => setAsked(null)} />`}`;
 }

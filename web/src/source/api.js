@@ -27,7 +27,7 @@ export class Api {
   async read(path) {
     const answer = await this.#send(path, { headers: { accept: "application/json" }, cache: "no-store" }, TIMEOUT_MS);
     if (answer.status === 401) throw new SignedOut();
-    const body = await answer.json().catch(() => null);
+    const body = await json(answer);
     if (answer.ok && body != null) return body;
     throw new Refused(body?.message ?? `the balancer answered ${answer.status} to ${API}${path}`);
   }
@@ -42,11 +42,11 @@ export class Api {
         { method: "POST", headers, body: body && JSON.stringify(body) },
         ACT_TIMEOUT_MS,
       );
-      const value = await answer.json().catch(() => null);
+      const value = await json(answer);
       return { ok: answer.ok, message: value?.message ?? (answer.ok ? "" : `The balancer answered ${answer.status}.`) };
-    } catch {
-      const message = "The admin API cannot be reached; it is not known whether the change took effect.";
-      return { ok: false, message };
+    } catch (error) {
+      const why = isTimeout(error) ? `No answer within ${ACT_TIMEOUT_MS / 1000} s` : "The admin API cannot be reached";
+      return { ok: false, message: `${why}; it is not known whether the change took effect.` };
     }
   }
 
@@ -64,11 +64,26 @@ export class Api {
   }
 }
 
+/** The body of an answer; null if it is not JSON.
+ * @param {Response} answer @returns {Promise<any>} */
+async function json(answer) {
+  try {
+    return await answer.json();
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+/** @param {unknown} error */
+function isTimeout(error) {
+  return error instanceof DOMException && error.name === "TimeoutError";
+}
+
 /** Why a read failed, for a person, and whether there was no answer at all.
  * @param {unknown} error @returns {{why: string, answered: boolean}} */
 export function explained(error) {
   if (error instanceof Refused) return { why: error.message, answered: true };
-  const timedOut = error instanceof DOMException && error.name === "TimeoutError";
-  const why = timedOut ? `No answer within ${TIMEOUT_MS / 1000} s.` : "The admin API cannot be reached.";
+  const why = isTimeout(error) ? `No answer within ${TIMEOUT_MS / 1000} s.` : "The admin API cannot be reached.";
   return { why, answered: false };
 }

@@ -137,7 +137,12 @@ export function live() {
 
   async function turn() {
     const started = performance.now();
-    if (document.hidden) return stopStream();
+    if (document.hidden) {
+      stopStream();
+      // What is shown when the page comes back is old until there is an answer.
+      if (connection.phase !== "signed-out") become({ phase: "connecting" });
+      return;
+    }
     if (connection.phase === "signed-out") {
       // Another tab may have signed in.
       if (session.key == null) return;
@@ -145,7 +150,8 @@ export function live() {
     }
     if (started < again && connection.phase === "lost") return;
     const pushes = TOPICS.some((topic) => watches.has(topic));
-    if (pushes && stream == null && started >= streamAgain) void openStream();
+    if (!pushes) stopStream();
+    else if (stream == null && started >= streamAgain) void openStream();
     await poll(started);
   }
 
@@ -160,6 +166,8 @@ export function live() {
     busy = true;
     try {
       const done = await Promise.all([...due.map(readWatch), ...wanting.map(readHistory)]);
+      // It may have been signed out meanwhile.
+      if (/** @type {string} */ (connection.phase) === "signed-out") return;
       const answered = done.some(({ failure }) => failure == null);
       if (answered || stream?.heard) for (const { pass } of done) pass();
       if (answered) connected();
@@ -247,8 +255,8 @@ export function live() {
       return failure;
     },
     async signOut() {
-      const said = await session.signOut();
-      signedOut(session.key, said);
+      const { key } = session;
+      signedOut(key, await session.signOut());
     },
   };
 }

@@ -30,6 +30,10 @@ export class Session {
   forget(key) {
     if (this.key !== key) return;
     this.#unstored = null;
+    this.#discard();
+  }
+
+  #discard() {
     try {
       localStorage.removeItem(STORED);
     } catch {
@@ -43,7 +47,7 @@ export class Session {
     try {
       const answer = await this.#send("POST", { token });
       if (answer.ok) return this.#keep((await answer.json()).key);
-      if (answer.status === 401) return "This is not the token.";
+      if (answer.status === 401) return "The token is wrong.";
       return `The balancer answered ${answer.status}.`;
     } catch {
       return "The admin API cannot be reached.";
@@ -72,7 +76,8 @@ export class Session {
     try {
       localStorage.setItem(STORED, key);
     } catch {
-      // Kept above.
+      // Kept above; an older key must not come before it.
+      this.#discard();
     }
     return null;
   }

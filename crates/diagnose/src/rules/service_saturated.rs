@@ -3,7 +3,8 @@
 //! **When.** It is proved that in the last 10 seconds more than 1 % of the service's requests were refused
 //! because the servers and the queue were full (`queue_full`, `queue_wait_exceeded`): critical. Or all servers that receive
 //! new requests are at 90 % of their limit or more, at least half of the requests had to wait, and for
-//! 15 seconds the queue was never empty and is not draining: warning.
+//! 15 seconds the queue was never empty and is not draining: warning. In the first three seconds of a service nothing
+//! is concluded: the first requests have not ended yet.
 //!
 //! **Why.** Requests arrive faster than the servers can finish them within their limits. By Little's law the
 //! requests in flight are the rate times the time of each: more load, or slower servers, need more slots.
@@ -22,12 +23,14 @@ const REFUSALS: [&str; 2] = ["queue_full", "queue_wait_exceeded"];
 const REFUSED_SHARE: f64 = 0.01;
 const QUEUED_SHARE: f64 = 0.5;
 const REQUESTS_MIN: u64 = 20;
+/// Of fewer seconds than this the first requests may not have ended, so that all that has ended is refusals.
+const SECONDS_MIN: u64 = 3;
 const LASTING_S: usize = 15;
 /// A server counts as full from here on: between two requests a slot is free for a moment.
 const FULL_SHARE: f64 = 0.9;
 
 pub(super) fn check(traffic: &Traffic, out: &mut Out) {
-    for service in &traffic.services {
+    for service in traffic.services.iter().filter(|one| one.recent.seconds >= SECONDS_MIN) {
         let refused = words::sum(
             REFUSALS.iter().filter_map(|cause| service.recent.causes.get(*cause).copied()),
         );

@@ -23,14 +23,16 @@ test("the sentence names the slow server; two clicks drain it, and three put it 
     return all.find((/** @type {any} */ one) => one.address === slow).state;
   };
   await page.goto(url);
-  const calm = async () => (await text(page)).includes("shop") && (await page.$("section.banner")) == null;
+  // The doctor may have found something else on this host.
+  const isNamed = async () => {
+    const banner = await page.$("section.banner");
+    return banner != null && (await banner.evaluate((one) => one.textContent ?? "")).includes(slow);
+  };
+  const calm = async () => (await text(page)).includes("shop") && !(await isNamed());
   await until("calm page", calm);
   await set(1, "work_ms=1500");
   // The sentence at the top names it.
-  await until("sentence on the slow server", async () => {
-    const banner = await page.$("section.banner");
-    return banner && (await banner.evaluate((one) => one.textContent ?? "")).includes(slow);
-  });
+  await until("sentence on the slow server", isNamed);
   await page.screenshot({ path: process.env.SHOTS ? `${process.env.SHOTS}/slow-server.png` : undefined });
 
   // The button beside the sentence, then the one in the question.

@@ -12,37 +12,22 @@ pub(crate) const STREAMS_MAX: usize = 8;
 /// How long after the start of a second the answers are made: the counters have been read by then.
 pub(crate) const READ_BY: Duration = Duration::from_millis(50);
 
-/// What can be streamed: the answers of these paths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Topic {
-    Traffic,
-    Status,
-    Services,
-    Findings,
-    Reloads,
-    Changes,
-}
-
-impl Topic {
-    pub(crate) const ALL: [Topic; 6] = [
-        Topic::Traffic,
-        Topic::Status,
-        Topic::Services,
-        Topic::Findings,
-        Topic::Reloads,
-        Topic::Changes,
-    ];
-
-    /// Its name, which is the last part of its path.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Topic::Traffic => "traffic",
-            Topic::Status => "status",
-            Topic::Services => "services",
-            Topic::Findings => "findings",
-            Topic::Reloads => "reloads",
-            Topic::Changes => "changes",
-        }
+model::words! {
+    /// What can be streamed: the answers of the paths that end with these words.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Topic {
+        /// Rates and latencies.
+        Traffic = "traffic",
+        /// The process.
+        Status = "status",
+        /// Services with their servers.
+        Services = "services",
+        /// Findings of the doctor.
+        Findings = "findings",
+        /// Receipts of reloads.
+        Reloads = "reloads",
+        /// What has changed.
+        Changes = "changes",
     }
 }
 
@@ -71,8 +56,8 @@ impl Feed {
         Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
-    /// Returns a topic's event of this second, which begins with the reading of the counters, and its version, which is at least 1. `make` is called if it has
-    /// not been made in this second.
+    /// Returns a topic's event of this second, which begins with the reading of the counters, and the event's
+    /// version, which is at least 1. `make` is called if it has not been made in this second.
     pub(crate) async fn latest<F: Future<Output = Bytes>>(
         &self,
         topic: Topic,

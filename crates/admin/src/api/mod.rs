@@ -100,8 +100,8 @@ fn dashboard(access: Option<Arc<Access>>) -> Router {
     }
 }
 
-/// Adds the fields of every answer: not to be stored unless the handler sets Cache-Control, and not to be sniffed for another
-/// type.
+/// Adds the fields of every answer: not to be stored unless the handler sets Cache-Control, and not to be
+/// sniffed for another type.
 pub(crate) async fn harden(request: Request, next: Next) -> Response {
     const FIELDS: [(HeaderName, HeaderValue); 2] = [
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -202,6 +202,12 @@ pub(crate) fn internal_error() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message)
 }
 
+/// Returns the error for an answer that cannot be written as JSON.
+fn not_written(error: &serde_json::Error) -> Problem {
+    tracing::error!(%error, "an answer of the admin API cannot be written as JSON");
+    internal_error()
+}
+
 /// Indented JSON.
 struct Indented<T>(T);
 
@@ -209,10 +215,7 @@ impl<T: Serialize> IntoResponse for Indented<T> {
     fn into_response(self) -> Response {
         let mut text = match serde_json::to_string_pretty(&self.0) {
             Ok(text) => text,
-            Err(error) => {
-                tracing::error!(%error, "an answer of the admin API cannot be written as JSON");
-                return internal_error().into_response();
-            }
+            Err(error) => return not_written(&error).into_response(),
         };
         text.push('\n');
         ([(header::CONTENT_TYPE, "application/json")], text).into_response()

@@ -16,12 +16,14 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::Frame;
+use model::UnknownWord;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
 
 use super::{
-    Api, blocking, changes, findings_of, reload, services, status, traffic, unreadable_query,
+    Api, blocking, changes, findings_of, not_written, reload, services, status, traffic,
+    unreadable_query,
 };
 use crate::access::InSession;
 use crate::bounded::{Seat, Working};
@@ -62,11 +64,10 @@ pub(super) async fn stream(
 fn read_topics(words: &str) -> Result<Vec<Topic>, Problem> {
     let mut topics = Vec::new();
     for word in words.split(',').map(str::trim) {
-        let Some(topic) = Topic::ALL.into_iter().find(|topic| topic.word() == word) else {
-            let known = Topic::ALL.map(Topic::word);
+        let topic = word.parse().map_err(|UnknownWord { known }| {
             let message = format!("there is no topic {word:?}; there are: {}", known.join(", "));
-            return Err(Problem::new(StatusCode::BAD_REQUEST, "query_not_readable", message));
-        };
+            Problem::new(StatusCode::BAD_REQUEST, "query_not_readable", message)
+        })?;
         if !topics.contains(&topic) {
             topics.push(topic);
         }
@@ -129,17 +130,15 @@ fn until_next() -> Duration {
 
 /// Makes a topic's event now. An answer that cannot be given is an event, too.
 async fn make(api: &Arc<Context>, topic: Topic) -> Bytes {
-    let made = {
-        let api = Arc::clone(api);
-        blocking(move || answer(&api, topic)).await
-    };
-    let (name, data) = match made.and_then(|answer| answer) {
-        Ok(json) => (topic.word(), json),
+    let context = Arc::clone(api);
+    let made = blocking(move || answer(&context, topic)).await;
+    let (name, data) = match made.flatten() {
+        Ok(json) => (topic.as_str(), json),
         Err(problem) => {
             let message = problem.message();
             (
                 "unavailable",
-                serde_json::json!({ "topic": topic.word(), "message": message }).to_string(),
+                serde_json::json!({ "topic": topic.as_str(), "message": message }).to_string(),
             )
         }
     };
@@ -158,10 +157,7 @@ fn answer(api: &Context, topic: Topic) -> Result<String, Problem> {
 }
 
 fn json<T: Serialize>(answer: &T) -> Result<String, Problem> {
-    serde_json::to_string(answer).map_err(|error| {
-        tracing::error!(%error, "an answer of the admin API cannot be written as JSON");
-        super::internal_error()
-    })
+    serde_json::to_string(answer).map_err(|error| not_written(&error))
 }
 
 /// The body of a stream.

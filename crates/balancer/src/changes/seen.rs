@@ -137,10 +137,10 @@ impl Seen {
         let mut of_each: Vec<Change> = Vec::new();
         let mut all = Together::new();
         for (name, differences) in services {
-            for (said, addresses) in differences {
-                let (servers, services) = all.entry(said.clone()).or_default();
+            for (wording, addresses) in differences {
+                let (servers, services) = all.entry(wording.clone()).or_default();
                 (*servers, *services) = (*servers + addresses.len(), *services + 1);
-                of_each.extend(of_servers(at_unix_ms, name, said, addresses));
+                of_each.extend(of_servers(at_unix_ms, name, wording, addresses));
             }
         }
         if of_each.len() > AT_ONCE_MAX {
@@ -200,40 +200,40 @@ fn new<'a, K: Ord, V>(
     all.iter().filter(|(key, _)| !others.contains_key(key))
 }
 
-/// What may be said of servers: the kind, the effect, and the words for one server and for several.
-type Said = (Changed, Effect, &'static str, &'static str);
+/// A change of servers: its kind, its effect, and the words for one server and for several.
+type Wording = (Changed, Effect, &'static str, &'static str);
 
-const JOINED: Said =
+const JOINED: Wording =
     (Changed::Servers, Effect::Neutral, "joined the service", "joined the service");
-const LEFT: Said = (Changed::Servers, Effect::Neutral, "left the service", "left the service");
-const DOWN: Said = (Changed::Health, Effect::Trouble, "is down", "are down");
-const UP: Said = (Changed::Health, Effect::Recovery, "is up again", "are up again");
-const UNCHECKED: Said =
+const LEFT: Wording = (Changed::Servers, Effect::Neutral, "left the service", "left the service");
+const DOWN: Wording = (Changed::Health, Effect::Trouble, "is down", "are down");
+const UP: Wording = (Changed::Health, Effect::Recovery, "is up again", "are up again");
+const UNCHECKED: Wording =
     (Changed::Health, Effect::Neutral, "is no longer checked", "are no longer checked");
-const READY: Said = (Changed::State, Effect::Neutral, "is ready again", "are ready again");
-const DRAIN: Said = (Changed::State, Effect::Neutral, "is being drained", "are being drained");
-const MAINTENANCE: Said =
+const READY: Wording = (Changed::State, Effect::Neutral, "is ready again", "are ready again");
+const DRAIN: Wording = (Changed::State, Effect::Neutral, "is being drained", "are being drained");
+const MAINTENANCE: Wording =
     (Changed::State, Effect::Neutral, "is in maintenance", "are in maintenance");
-const WEIGHT: Said = (Changed::Weight, Effect::Neutral, "has weight", "have weight");
-const EJECTED: Said = (
+const WEIGHT: Wording = (Changed::Weight, Effect::Neutral, "has weight", "have weight");
+const EJECTED: Wording = (
     Changed::Ejection,
     Effect::Trouble,
     "was ejected for its responses",
     "were ejected for their responses",
 );
-const READMITTED: Said =
+const READMITTED: Wording =
     (Changed::Ejection, Effect::Recovery, "is no longer ejected", "are no longer ejected");
 
-/// The servers of which the same is said. The text is what follows the words.
-type Differences = BTreeMap<(Said, String), Vec<Address>>;
+/// The servers with each change. The text follows the words: a weight.
+type Differences = BTreeMap<(Wording, String), Vec<Address>>;
 
 fn differences(
     servers: &BTreeMap<Address, Server>,
     earlier: &BTreeMap<Address, Server>,
 ) -> Differences {
     let mut found = Differences::new();
-    let mut add = |said: Said, more: String, address: &Address| {
-        found.entry((said, more)).or_default().push(*address);
+    let mut add = |wording: Wording, more: String, address: &Address| {
+        found.entry((wording, more)).or_default().push(*address);
     };
     new(servers, earlier).for_each(|(address, _)| add(JOINED, String::new(), address));
     new(earlier, servers).for_each(|(address, _)| add(LEFT, String::new(), address));
@@ -257,8 +257,8 @@ fn differences(
         } else {
             READMITTED
         });
-        for said in [health, state, ejection].into_iter().flatten() {
-            add(said, String::new(), address);
+        for wording in [health, state, ejection].into_iter().flatten() {
+            add(wording, String::new(), address);
         }
         if now.weight != before.weight {
             let weight = now.weight.map_or("as configured".to_owned(), |set| set.to_string());
@@ -268,11 +268,11 @@ fn differences(
     found
 }
 
-/// Returns the changes of a service's servers of which the same is said: many of them are one change.
+/// Returns the changes of a service's servers that changed in the same way: many of them are one change.
 fn of_servers(
     at_unix_ms: u64,
     service: &str,
-    ((kind, effect, one, several), more): (Said, String),
+    ((kind, effect, one, several), more): (Wording, String),
     addresses: Vec<Address>,
 ) -> Vec<Change> {
     let about = |server: Option<Address>, what| Change {
@@ -290,8 +290,8 @@ fn of_servers(
     each.collect()
 }
 
-/// How many servers, of how many services, the same is said of.
-type Together = BTreeMap<(Said, String), (usize, usize)>;
+/// How many servers, of how many services, changed in the same way.
+type Together = BTreeMap<(Wording, String), (usize, usize)>;
 
 fn of_many(at_unix_ms: u64, all: Together) -> impl Iterator<Item = Change> {
     all.into_iter().map(move |(((kind, effect, one, several), more), (servers, services))| {

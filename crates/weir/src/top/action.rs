@@ -123,7 +123,7 @@ fn taken_out(picture: &Picture, service: &Service, server: &Server) -> Vec<Strin
 }
 
 /// Returns which other servers are eligible. How many of them a balancer uses afterwards depends on its zone
-/// and on `ready_min`, so that nothing is said about where requests go.
+/// and on `ready_min`: where requests go is left out.
 fn others(service: &Service, server: &Server) -> String {
     let others = || service.servers.iter().filter(|other| other.address != server.address);
     let eligible = others().filter(|other| other.eligible).count() as u64;

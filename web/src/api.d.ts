@@ -401,10 +401,12 @@ export type Carried = {
 
 export type StateRequest = {
   state: "ready" | "drain" | "maintenance";
+  dry_run?: boolean;
 };
 
 export type WeightRequest = {
   weight: number | null;
+  dry_run?: boolean;
 };
 
 export type MaintenanceRequest = {

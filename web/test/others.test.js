@@ -30,6 +30,24 @@ test("draining says only what is certain", () => {
   assert.equal(effect.warning, null);
 });
 
+test("draining says which servers take over, once the balancer has said so", () => {
+  const servers = [server("a"), server("b", { eligible: false }), server("c")];
+  const [row] = serviceRows([serviceState("s", servers)], traffic("s", {}), []);
+  const then = [server("a", { eligible: false }), server("b"), server("c")];
+  const after = serviceState("s", then, { tier: "all_zones", why: "no server of the own zone is ready" });
+  const effect = takenOut(row, row.servers[0], "drain", after);
+  assert.match(
+    plain(effect.sentences),
+    /Then 2 of 3 servers receive requests, new among them b, because no server of the own zone is ready\./,
+  );
+  assert.equal(effect.warning, null);
+  const none = takenOut(row, row.servers[0], "drain", serviceState("s", []));
+  assert.match(none.warning ?? "", /No server of s receives requests then/);
+  const tried = takenOut(row, row.servers[0], "drain", { ...after, tier: "try_all" });
+  assert.match(tried.warning ?? "", /Weir tries all that are not drained \(2\)/);
+  assert.match(plain(putBack(row, row.servers[1], after).sentences), /Then 2 of 3/);
+});
+
 test("draining the only server warns", () => {
   const [row] = serviceRows([serviceState("s", [server("a")])], traffic("s", { a: { requests: 10 } }), []);
   assert.match(

@@ -120,6 +120,9 @@ pub struct StateRequest {
     #[serde(with = "known_word")]
     #[schemars(with = "Word<Administrative>")]
     pub state: Administrative,
+    /// Changes nothing: the answer is the service as it would be, with health as it is.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub dry_run: bool,
 }
 
 /// Sets a server's weight.
@@ -131,4 +134,11 @@ pub struct WeightRequest {
     #[serde(deserialize_with = "Option::deserialize")]
     #[schemars(range(max = 1000))]
     pub weight: Option<u16>,
+    /// Changes nothing: the answer is the service as it would be.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub dry_run: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }

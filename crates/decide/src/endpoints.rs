@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use model::{Address, Administrative, Moment, Service};
 
+use crate::change::ServerChange;
 use crate::endpoint::Endpoint;
 use crate::pick::peak_ewma::latency_us;
 use crate::pick::{Candidate, Picker, Servers, Turn, random};
 use crate::slot::Slot;
 use crate::slow_start;
 use crate::weights::Draw;
-use crate::zones::{self, Member, Reason, Tier};
+use crate::zones::{self, Decision, Member, Reason, Tier};
 
 /// How often an algorithm chooses again after another worker took the slot it had chosen; after
 /// that any free slot will do.
@@ -81,6 +82,23 @@ impl Endpoints {
             eligible,
             all,
         }
+    }
+
+    /// Decides which servers would be eligible if those at `addresses` were changed.
+    pub(crate) fn decide_with(
+        &self,
+        addresses: &[Address],
+        change: ServerChange,
+        spec: &Service,
+        zone: Option<&str>,
+    ) -> Decision {
+        let members = self.all.iter().map(|endpoint| {
+            let member = member(endpoint, zone);
+            let is_changed = addresses.contains(&endpoint.row.address);
+            if is_changed { change.of(member, endpoint) } else { member }
+        });
+        let members: Vec<Member> = members.collect();
+        zones::decide(&members, zone.is_some(), &spec.zones, spec.when_all_down, self.tier)
     }
 
     /// Returns whether random choice draws from the same servers, in the same proportions, as

@@ -31,6 +31,7 @@ pub mod weights;
 pub mod zones;
 
 mod admission;
+mod change;
 mod drain;
 mod elsewhere;
 mod endpoint;
@@ -48,6 +49,7 @@ mod view;
 mod tests;
 
 pub use admission::{Admission, Ask, Refusal, Waiter};
+pub use change::ServerChange;
 pub use endpoint::Endpoint;
 pub use endpoints::Endpoints;
 pub use limits::Slots;

@@ -13,6 +13,7 @@ use model::{
     Trial,
 };
 
+use crate::change::ServerChange;
 use crate::drain::DrainRate;
 use crate::endpoint::Endpoint;
 use crate::endpoints::Endpoints;
@@ -22,7 +23,7 @@ use crate::queue::Queue;
 use crate::retry::RetryBudget;
 use crate::sync::{ArcSwap, AtomicBool, AtomicU64, Fence, Mutex, fence};
 use crate::token::affinity_token;
-use crate::zones::{Reason, Tier};
+use crate::zones::{Decision, Reason, Tier};
 
 /// A change of the tier from which a service's servers are eligible: failover or failback.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -337,6 +338,19 @@ impl LiveService {
         }
         self.endpoints.store(Arc::new(next));
         change
+    }
+
+    /// Decides which servers would be eligible if those at `addresses` were changed. Returns the servers
+    /// in the order of the decision, too.
+    pub(crate) fn decide_with(
+        &self,
+        addresses: &[Address],
+        change: ServerChange,
+    ) -> (Arc<Endpoints>, Decision) {
+        let (settings, endpoints) = (self.settings.load(), self.endpoints.load_full());
+        let zone = settings.zone.as_deref();
+        let decision = endpoints.decide_with(addresses, change, &settings.spec, zone);
+        (endpoints, decision)
     }
 
     /// Gives free slots to waiting requests. Must be called after every change of the servers.

@@ -9,6 +9,7 @@ use model::{
     Address, Administrative, Cause, Health, Moment, ServerState, ServerTarget, TcpPathTotals,
 };
 
+use crate::change::ServerChange;
 use crate::live::LiveService;
 use crate::pick::peak_ewma::latency_us;
 use crate::slow_start;
@@ -146,5 +147,28 @@ impl LiveService {
             drain_rate: self.drain_rate(now),
             endpoints: views.collect(),
         }
+    }
+
+    /// Returns [`LiveService::view`] as it would be if the servers at `addresses` were changed now and
+    /// nothing else: health is as it is, although a server in maintenance is not checked.
+    pub fn preview(&self, addresses: &[Address], change: ServerChange, now: Moment) -> ServiceView {
+        let mut view = self.view(now);
+        let (endpoints, decision) = self.decide_with(addresses, change);
+        // The view's servers may be those of a moment before.
+        for server in &mut view.endpoints {
+            let position = endpoints.position(server.address);
+            server.eligible = position.is_some_and(|index| decision.eligible[index]);
+            if !addresses.contains(&server.address) {
+                continue;
+            }
+            match change {
+                ServerChange::State(state) => server.administrative = state,
+                ServerChange::Weight(weight) => {
+                    server.weight = weight.unwrap_or(server.weight_configured);
+                }
+            }
+        }
+        (view.tier, view.reason) = (decision.tier, decision.reason);
+        view
     }
 }

@@ -194,9 +194,12 @@ impl ServerState {
     /// operator. An ejection ends by [`ServerState::readmit`], not by itself, so that all readers
     /// agree.
     pub fn is_ready(&self) -> bool {
-        self.health() != Health::Down
-            && self.ejected_until_us.load(Relaxed) == 0
-            && self.administrative() == Administrative::Ready
+        self.is_healthy() && self.administrative() == Administrative::Ready
+    }
+
+    /// Returns whether it is neither down nor ejected, whatever an operator has set.
+    pub fn is_healthy(&self) -> bool {
+        self.health() != Health::Down && self.ejected_until_us.load(Relaxed) == 0
     }
 
     /// Returns when it last recovered, if it was ever out.

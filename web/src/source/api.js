@@ -35,19 +35,30 @@ export class Api {
   /** Changes something.
    * @param {string} path @param {object | null} body @returns {Promise<import("./source.js").Outcome>} */
   async act(path, body) {
-    const headers = { "weir-request": "1", ...(body && { "content-type": "application/json" }) };
     try {
-      const answer = await this.#send(
-        path,
-        { method: "POST", headers, body: body && JSON.stringify(body) },
-        ACT_TIMEOUT_MS,
-      );
+      const answer = await this.#post(path, body);
       const value = await json(answer);
       return { ok: answer.ok, message: value?.message ?? (answer.ok ? "" : `The balancer answered ${answer.status}.`) };
     } catch (error) {
       const why = isTimeout(error) ? `No answer within ${ACT_TIMEOUT_MS / 1000} s` : "The admin API cannot be reached";
       return { ok: false, message: `${why}; it is not known whether the change took effect.` };
     }
+  }
+
+  /** Asks what a change would do. @param {string} path @param {object} body */
+  async preview(path, body) {
+    try {
+      const answer = await this.#post(path, { ...body, dry_run: true });
+      return answer.ok ? await json(answer) : null;
+    } catch {
+      return null;
+    }
+  }
+
+  /** @param {string} path @param {object | null} body */
+  #post(path, body) {
+    const headers = { "weir-request": "1", ...(body && { "content-type": "application/json" }) };
+    return this.#send(path, { method: "POST", headers, body: body && JSON.stringify(body) }, ACT_TIMEOUT_MS);
   }
 
   /** @param {string} path @param {RequestInit & {headers: Record<string, string>}} init @param {number} timeoutMs */

@@ -249,6 +249,7 @@ export function live() {
       for (const watch of watches.values()) watch.due = 0;
       return outcome;
     },
+    preview: (path, body) => api.preview(path, body),
     async signIn(token) {
       const failure = await session.signIn(token);
       if (failure == null) become({ phase: "connecting" });

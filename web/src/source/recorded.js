@@ -29,6 +29,7 @@ export function recorded(recording) {
     },
     read: null,
     act: null,
+    preview: null,
     signIn: null,
     signOut: null,
   };

@@ -34,6 +34,8 @@
  * @property {(listener: (connection: Connection) => void) => () => void} connection
  * @property {((path: string) => Promise<any>) | null} read Reads a path once. It throws an Error with a message for people.
  * @property {((path: string, body: object | null) => Promise<Outcome>) | null} act null: nothing can be changed.
+ * @property {((path: string, body: object) => Promise<any>) | null} preview
+ *   What an act would answer, without doing it; null if the balancer did not say.
  * @property {((token: string) => Promise<string | null>) | null} signIn Returns why it failed, or null.
  * @property {(() => Promise<void>) | null} signOut
  */

@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use decide::{Endpoint, LiveService};
+use decide::{Endpoint, Endpoints, LiveService, ServerChange};
 
 use super::{Api, Context, Indented, find_service, services, unreadable_body, unreadable_path};
 use crate::problem::Problem;
@@ -28,11 +28,14 @@ pub(super) async fn set_state(
     let Path((service, server)) = path.map_err(unreadable_path)?;
     let published = api.published();
     let service = find_service(&published, &service)?;
-    let Json(StateRequest { state }) = body.map_err(|rejection| {
+    let Json(StateRequest { state, dry_run }) = body.map_err(|rejection| {
         unreadable_body(&rejection, r#"{"state": "ready"}, "drain" or "maintenance""#)
     })?;
+    if dry_run {
+        return preview(service, &server, ServerChange::State(state));
+    }
     change(&api, service, &server, |endpoint| {
-        endpoint.state.set_administrative(state);
+        ServerChange::State(state).make(endpoint);
         tracing::info!(
             service = %service.name(),
             server = %endpoint.row.name,
@@ -52,15 +55,18 @@ pub(super) async fn set_weight(
     let published = api.published();
     let service = find_service(&published, &service)?;
     let wanted = r#"{"weight": 0} to {"weight": 1000}, or {"weight": null} for the configured one"#;
-    let Json(WeightRequest { weight }) =
+    let Json(WeightRequest { weight, dry_run }) =
         body.map_err(|rejection| unreadable_body(&rejection, wanted))?;
     if weight.is_some_and(|weight| weight > WEIGHT_MAX) {
         let message = format!("a weight is at most {WEIGHT_MAX}; send {wanted}");
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         return Err(Problem::new(status, "body_not_readable", message));
     }
+    if dry_run {
+        return preview(service, &server, ServerChange::Weight(weight));
+    }
     change(&api, service, &server, |endpoint| {
-        endpoint.state.set_weight(weight);
+        ServerChange::Weight(weight).make(endpoint);
         tracing::info!(
             service = %service.name(),
             server = %endpoint.row.name,
@@ -72,8 +78,20 @@ pub(super) async fn set_weight(
     })
 }
 
-/// Changes the service's server of that name or address (a name may stand for several addresses). The
-/// change takes effect at once.
+/// Returns the service as it would be after a change.
+fn preview(
+    service: &LiveService,
+    server: &str,
+    change: ServerChange,
+) -> Result<Indented<Service>, Problem> {
+    let endpoints = service.endpoints();
+    let found = find(service, &endpoints, server)?;
+    let addresses: Vec<Address> = found.into_iter().map(|one| one.row.address).collect();
+    let view = service.preview(&addresses, change, os::clock::now());
+    Ok(Indented(services::of(&view)))
+}
+
+/// Changes the service's server of that name or address. The change takes effect at once.
 fn change(
     api: &Context,
     service: &LiveService,
@@ -81,20 +99,7 @@ fn change(
     change: impl Fn(&Endpoint),
 ) -> Result<Indented<Service>, Problem> {
     let endpoints = service.endpoints();
-    let by_address = Address::find(server).and_then(|address| endpoints.by_address(address));
-    let found: Vec<&Arc<Endpoint>> = match by_address {
-        Some(endpoint) => vec![endpoint],
-        None => endpoints.all.iter().filter(|endpoint| *endpoint.row.name == *server).collect(),
-    };
-    if found.is_empty() {
-        let known = endpoints.all.iter().map(|endpoint| endpoint.row.address.to_string());
-        let message = format!(
-            "service {:?} has no server at {server:?}; its servers: {}",
-            service.name(),
-            known.collect::<Vec<_>>().join(", ")
-        );
-        return Err(Problem::not_found("server_not_found", message));
-    }
+    let found = find(service, &endpoints, server)?;
     let turned = api.sources.switches.turn(|| found.into_iter().for_each(|one| change(one)));
     turned.ok_or_else(Problem::upgrading)?;
     let now = os::clock::now();
@@ -109,4 +114,27 @@ fn change(
         );
     }
     Ok(Indented(services::of(&service.view(now))))
+}
+
+/// Returns the service's servers of that name or address: a name may stand for several addresses.
+fn find<'a>(
+    service: &LiveService,
+    endpoints: &'a Endpoints,
+    server: &str,
+) -> Result<Vec<&'a Arc<Endpoint>>, Problem> {
+    let by_address = Address::find(server).and_then(|address| endpoints.by_address(address));
+    let found: Vec<&Arc<Endpoint>> = match by_address {
+        Some(endpoint) => vec![endpoint],
+        None => endpoints.all.iter().filter(|endpoint| *endpoint.row.name == *server).collect(),
+    };
+    if found.is_empty() {
+        let known = endpoints.all.iter().map(|endpoint| endpoint.row.address.to_string());
+        let message = format!(
+            "service {:?} has no server at {server:?}; its servers: {}",
+            service.name(),
+            known.collect::<Vec<_>>().join(", ")
+        );
+        return Err(Problem::not_found("server_not_found", message));
+    }
+    Ok(found)
 }

@@ -32,6 +32,26 @@ fn a_server_is_put_aside_and_back() {
 }
 
 #[test]
+fn a_dry_run_says_what_a_change_would_do_and_changes_nothing() {
+    let api = Api::start();
+    let server = "/api/v1/services/listings/servers/127.0.0.1:5001";
+    let before = api.get("/api/v1/services/listings").json();
+    for (path, body) in [
+        ("state", json!({ "state": "drain", "dry_run": true })),
+        ("weight", json!({ "weight": 0, "dry_run": true })),
+    ] {
+        let answer = api.post(&format!("{server}/{path}"), &body.to_string()).json();
+        assert_eq!((&answer["tier"], &answer["eligible"]), (&json!("all_zones"), &json!(1)));
+        assert_eq!(answer["servers"][0]["eligible"], false);
+        assert_eq!(api.get("/api/v1/services/listings").json(), before);
+    }
+    let changed = api.post(&format!("{server}/state"), r#"{"state": "drain"}"#).json();
+    assert_eq!(changed["tier"], "all_zones");
+    let absent = "/api/v1/services/listings/servers/10.9.9.9:1/state";
+    api.post(absent, r#"{"state": "drain", "dry_run": true}"#).problem(404, "server_not_found");
+}
+
+#[test]
 fn what_a_new_process_would_not_hear_of_is_not_said_to_be_done() {
     let sources = sources();
     let switches = sources.switches.clone();

@@ -63,6 +63,10 @@ pub(crate) struct ServerArgs {
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
 
+    /// Change nothing: print which servers would receive new requests
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
     #[command(flatten)]
     pub(crate) admin: AdminArgs,
 }
@@ -94,6 +98,10 @@ pub(crate) struct MaintenanceArgs {
         value_parser = super::times::duration_above_zero
     )]
     pub(crate) retry_after: Option<Duration>,
+
+    /// Change nothing: print which servers of the service would receive new requests
+    #[arg(long, requires = "server")]
+    pub(crate) dry_run: bool,
 
     #[command(flatten)]
     pub(crate) admin: AdminArgs,

@@ -318,7 +318,7 @@ mod tests {
         let Verb::Top(TopArgs { admin }) = cli.verb else { panic!("not top") };
         assert_eq!(admin.address.to_string(), "[::1]:9900");
         let cli = parse(&["drain", "s", "10.0.0.1:80", "--admin", "unix:/run/x"]).unwrap();
-        let Verb::Drain(ServerArgs { service, server, admin }) = cli.verb else {
+        let Verb::Drain(ServerArgs { service, server, dry_run: false, admin }) = cli.verb else {
             panic!("not drain");
         };
         assert_eq!((&*service, &*server), ("s", "10.0.0.1:80"));

@@ -51,11 +51,12 @@ impl Change {
                 let Some((service, server)) = picture.server(service, address) else {
                     return vec!["It is not among the service's servers any more.".to_owned()];
                 };
+                let after = picture.service_after(&service.name, address, *state);
                 match state {
-                    Administrative::Ready => ready(picture, service, server),
-                    Administrative::Drain => taken_out(picture, service, server),
+                    Administrative::Ready => ready(picture, service, server, after),
+                    Administrative::Drain => taken_out(picture, service, server, after),
                     Administrative::Maintenance => {
-                        let mut effect = taken_out(picture, service, server);
+                        let mut effect = taken_out(picture, service, server, after);
                         effect.push("The health checks of this service stop.".to_owned());
                         effect
                     }
@@ -79,8 +80,13 @@ impl Change {
     }
 }
 
-/// What is known about a server that is set to ready.
-fn ready(picture: &Picture, service: &Service, server: &Server) -> Vec<String> {
+/// What is known about a server that is set to ready. `after`: the service as it would be.
+fn ready(
+    picture: &Picture,
+    service: &Service,
+    server: &Server,
+    after: Option<&Service>,
+) -> Vec<String> {
     let mut effect = Vec::new();
     if server.state.known() == Some(Administrative::Ready) {
         effect.push("It is ready now.".to_owned());
@@ -93,13 +99,20 @@ fn ready(picture: &Picture, service: &Service, server: &Server) -> Vec<String> {
         Some(Health::Up) => "Its last health check passed.".to_owned(),
         _ => "There is no result of a health check.".to_owned(),
     });
+    effect.extend(after.map(|after| eligible_after(service, after)));
     effect
 }
 
 const IN_MAINTENANCE: &str = "The service is in maintenance: Weir refuses its new requests.";
 
-/// What is known about a server that receives no new requests from then on.
-fn taken_out(picture: &Picture, service: &Service, server: &Server) -> Vec<String> {
+/// What is known about a server that receives no new requests from then on. `after`: the service as it would
+/// be.
+fn taken_out(
+    picture: &Picture,
+    service: &Service,
+    server: &Server,
+    after: Option<&Service>,
+) -> Vec<String> {
     let mut effect = Vec::new();
     if picture.maintenance(&service.name).is_some() {
         effect.push(IN_MAINTENANCE.to_owned());
@@ -108,7 +121,8 @@ fn taken_out(picture: &Picture, service: &Service, server: &Server) -> Vec<Strin
             let rate = rate(window.requests, window.seconds);
             effect.push(format!("It receives {rate} requests/s now."));
         }
-        effect.push(others(service, server));
+        let others = || others(service, server);
+        effect.push(after.map_or_else(others, |after| eligible_after(service, after)));
     } else {
         effect.push("It receives no new requests now.".to_owned());
     }
@@ -120,6 +134,45 @@ fn taken_out(picture: &Picture, service: &Service, server: &Server) -> Vec<Strin
         ),
     });
     effect
+}
+
+/// Names of servers in a question.
+const NAMED_MAX: usize = 3;
+
+/// Returns which servers are eligible after a change, as the balancer says.
+fn eligible_after(service: &Service, after: &Service) -> String {
+    if after.tier.known() == Some(Tier::TryAll) {
+        return format!(
+            "NO SERVER of this service is ready then, so Weir tries all that are not drained ({}).",
+            thousands(after.eligible as u64)
+        );
+    }
+    if after.eligible == 0 {
+        return "NO SERVER of this service is eligible then: requests will wait or be refused."
+            .to_owned();
+    }
+    let is_new = |server: &&Server| {
+        let before = service.servers.iter().find(|before| before.address == server.address);
+        server.eligible && before.is_some_and(|before| !before.eligible)
+    };
+    let new: Vec<&str> =
+        after.servers.iter().filter(is_new).map(|server| &*server.address).collect();
+    let mut text = format!(
+        "Then {} of {} are eligible",
+        thousands(after.eligible as u64),
+        plural(after.servers.len() as u64, "server")
+    );
+    let (named, rest) = new.split_at(NAMED_MAX.min(new.len()));
+    if !named.is_empty() {
+        text += &format!(", new among them {}", named.join(", "));
+    }
+    if !rest.is_empty() {
+        text += &format!(" and {} more", thousands(rest.len() as u64));
+    }
+    if after.tier != service.tier {
+        text += &format!(", because {}", after.why);
+    }
+    text + "."
 }
 
 /// Returns which other servers are eligible. How many of them a balancer uses afterwards depends on its zone
@@ -179,6 +232,7 @@ fn none_left(service: &Service, server: &Server) -> String {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::picture::{Part, Proposal};
     use super::*;
 
     /// Three servers, of which the first is drained.
@@ -224,6 +278,52 @@ mod tests {
         assert!(drain(picture([false; 3])).contains("receives no new requests now"));
         let maintained = asked(picture([false; 3]), Administrative::Maintenance);
         assert!(maintained.ends_with("The health checks of this service stop."));
+    }
+
+    #[test]
+    fn a_preview_says_which_servers_take_over() {
+        let asked = |state: Administrative, after: Value| {
+            let mut picture: Picture =
+                serde_json::from_value(picture([true, true, false])).unwrap();
+            let proposal = Proposal {
+                service: "app".to_owned(),
+                address: "10.0.0.0:80".to_owned(),
+                state: Administrative::Drain,
+            };
+            let after = serde_json::from_value(after).unwrap();
+            picture.preview = Some((proposal, Part::Known(after)));
+            let (service, address) = ("app".to_owned(), "10.0.0.0:80".to_owned());
+            Change::Server { service, address, state }.question(&picture)
+        };
+        let server = |at: usize, eligible: bool| json!({ "address": format!("10.0.0.{at}:80"), "eligible": eligible });
+        let after = || {
+            json!({
+                "tier": "all_zones", "eligible": 2, "why": "no server of the own zone is ready",
+                "servers": [server(0, false), server(1, true), server(2, true)],
+            })
+        };
+        let said = asked(Administrative::Drain, after());
+        assert!(
+            said.contains(
+                "Then 2 of 3 servers are eligible, new among them 10.0.0.2:80, because no server of the \
+                 own zone is ready."
+            ),
+            "{said}"
+        );
+        // It is the preview of another change.
+        assert!(!asked(Administrative::Maintenance, after()).contains("Then"));
+        let mut none = after();
+        (none["eligible"], none["tier"]) = (json!(0), json!("none"));
+        assert!(
+            asked(Administrative::Drain, none)
+                .contains("NO SERVER of this service is eligible then")
+        );
+        let mut tried = after();
+        tried["tier"] = json!("try_all");
+        assert!(
+            asked(Administrative::Drain, tried)
+                .contains("Weir tries all that are not drained (2).")
+        );
     }
 
     #[test]

@@ -22,6 +22,6 @@ mod view;
 
 pub(crate) use action::Change;
 pub(crate) use draw::{Palette, draw};
-pub(crate) use picture::{Needs, Part, Picture};
+pub(crate) use picture::{Needs, Part, Picture, Proposal};
 pub(crate) use state::State;
 pub(crate) use update::{Effect, Event, Key};

@@ -10,6 +10,7 @@ use admin_api::services::{Server, Service};
 use admin_api::status::Status;
 use admin_api::traffic::{ServerTraffic, ServerWindow, ServiceTraffic, ServiceWindow, Traffic};
 use diagnose::finding::Finding;
+use model::Administrative;
 use serde::Deserialize;
 
 /// One answer of several: a balancer may lack one of them, or fail to answer in time.
@@ -68,6 +69,17 @@ pub(crate) struct Picture {
     pub(crate) server_past: Part<History>,
     /// How the requests of that server's service ended in the last minute.
     pub(crate) service_endings: Part<History>,
+    /// A proposed change, and the service as it would be afterwards.
+    #[serde(skip)]
+    pub(crate) preview: Option<(Proposal, Part<Service>)>,
+}
+
+/// A state that a server may be set to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Proposal {
+    pub(crate) service: String,
+    pub(crate) address: String,
+    pub(crate) state: Administrative,
 }
 
 /// What to fetch besides what is always shown.
@@ -78,6 +90,8 @@ pub(crate) struct Needs {
     pub(crate) checks: bool,
     /// The service and address of the server whose page is shown.
     pub(crate) server: Option<(String, String)>,
+    /// The change of the question that is shown.
+    pub(crate) proposal: Option<Proposal>,
 }
 
 impl Picture {
@@ -91,6 +105,19 @@ impl Picture {
         let service = self.service(service)?;
         let server = service.servers.iter().find(|server| server.address == address)?;
         Some((service, server))
+    }
+
+    /// Returns a service as it would be if the server had this state, if that is known.
+    pub(crate) fn service_after(
+        &self,
+        service: &str,
+        address: &str,
+        state: Administrative,
+    ) -> Option<&Service> {
+        let (proposal, after) = self.preview.as_ref()?;
+        let is_it =
+            (&*proposal.service, &*proposal.address, proposal.state) == (service, address, state);
+        after.known().filter(|_| is_it)
     }
 
     /// Returns the traffic of a service and of its servers.

@@ -7,7 +7,7 @@ use model::Moment;
 use super::action::Change;
 use super::judgement::Judgement;
 use super::lists;
-use super::picture::{Needs, Picture};
+use super::picture::{Needs, Picture, Proposal};
 use super::table::{Id, Listing, Sort};
 use super::view::{Place, View};
 
@@ -167,6 +167,17 @@ impl State {
             requests: matches!(place, Place::Requests(_) | Place::Clients),
             checks: *place == Place::Checks || server.is_some(),
             server,
+            proposal: self.proposal(),
         }
+    }
+
+    /// Returns the change of a server that the question is about.
+    fn proposal(&self) -> Option<Proposal> {
+        let Input::Confirm { change: Change::Server { service, address, state }, .. } = &self.input
+        else {
+            return None;
+        };
+        let (service, address, state) = (service.clone(), address.clone(), *state);
+        Some(Proposal { service, address, state })
     }
 }

@@ -10,24 +10,50 @@ use super::check::print;
 use crate::api_client::{Client, ClientError, segment};
 use crate::flags::{Exit, ServerArgs};
 
+/// Servers that a dry run lists.
+const LISTED_MAX: usize = 10;
+
 pub(crate) fn run(args: &ServerArgs, state: Administrative) -> Exit {
-    let ServerArgs { service: name, server, admin } = args;
-    match Client::new(admin).and_then(|client| ask(&client, name, server, state)) {
+    let ServerArgs { service: name, server, dry_run, admin } = args;
+    let wanted = StateRequest { state, dry_run: *dry_run };
+    match Client::new(admin).and_then(|client| ask(&client, name, server, wanted)) {
+        Ok(service) if *dry_run => print(&foreseen(&service, name, server)),
         Ok(service) => print(&summary(&service, name, server)),
         Err(error) => error.tell(),
     }
 }
 
-/// Sets the state of a server; returns its service as it is then.
+/// Sets the state of a server, or only asks what that would do; returns its service as it is then.
 pub(super) fn ask(
     client: &Client,
     service: &str,
     server: &str,
-    state: Administrative,
+    wanted: StateRequest,
 ) -> Result<Service, ClientError> {
     let (service, server) = (segment(service), segment(server));
     let path = format!("/api/v1/services/{service}/servers/{server}/state");
-    client.post(&path, &StateRequest { state })
+    client.post(&path, &wanted)
+}
+
+/// Returns the lines of a dry run: the servers that would receive new requests, too.
+fn foreseen(service: &Service, name: &str, asked: &str) -> String {
+    let eligible: Vec<&str> = service
+        .servers
+        .iter()
+        .filter(|server| server.eligible)
+        .map(|server| &*server.address)
+        .take(LISTED_MAX)
+        .collect();
+    let rest = service.eligible.saturating_sub(eligible.len());
+    let servers = match (eligible.is_empty(), rest) {
+        (true, _) => "none".to_owned(),
+        (false, 0) => eligible.join(", "),
+        (false, rest) => format!("{} and {rest} more", eligible.join(", ")),
+    };
+    let summary = summary(service, name, asked);
+    format!(
+        "Dry run: nothing was changed. This would be:\n{summary}Servers with new requests: {servers}\n"
+    )
 }
 
 /// Returns a line for each address that was changed, and how many servers of the service remain.
@@ -54,6 +80,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_dry_run_lists_the_servers_that_take_over() {
+        let server = |port: usize, is_eligible: bool| {
+            let state = if is_eligible { "ready" } else { "drain" };
+            json!({ "address": format!("10.0.0.1:{port}"), "eligible": is_eligible, "state": state })
+        };
+        let mut servers: Vec<_> = (0..=LISTED_MAX + 1).map(|port| server(port, port > 0)).collect();
+        let text = |servers: &[serde_json::Value], eligible: usize| {
+            let service = json!({ "eligible": eligible, "why": "enough of the own zone is ready", "servers": servers });
+            foreseen(&serde_json::from_value(service).unwrap(), "s", "10.0.0.1:0")
+        };
+        let said = text(&servers, LISTED_MAX + 1);
+        assert!(
+            said.starts_with(
+                "Dry run: nothing was changed. This would be:\n10.0.0.1:0 of s: drain"
+            ),
+            "{said}"
+        );
+        assert!(said.ends_with("10.0.0.1:10 and 1 more\n"), "{said}");
+        servers.truncate(1);
+        assert!(text(&servers, 0).ends_with("Servers with new requests: none\n"));
+    }
 
     #[test]
     fn what_has_come_of_it_is_told_for_every_address() {

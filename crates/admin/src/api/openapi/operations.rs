@@ -70,7 +70,7 @@ fn change<T: JsonSchema>(path: &'static str, id: &'static str, summary: &'static
             ("post", path),
             id,
             summary,
-            "The service after the change.",
+            "The service after the change, or, with dry_run, as it would be.",
             json_of::<Service>(),
         )
         .at([SERVICE, SERVER])

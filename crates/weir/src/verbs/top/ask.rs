@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use admin_api::history::History;
 use admin_api::maintenance::MaintenanceRequest;
-use admin_api::services::Services;
+use admin_api::services::{Service, Services, StateRequest};
 use model::{Maintained, Moment};
 use serde::de::DeserializeOwned;
 
 use super::super::{maintenance, server_state};
 use super::{Message, start};
 use crate::api_client::{Client, ClientError, segment};
-use crate::top::{Change, Event, Needs, Part, Picture};
+use crate::top::{Change, Event, Needs, Part, Picture, Proposal};
 
 /// Time between the beginnings of two rounds.
 const EVERY: Duration = Duration::from_secs(1);
@@ -138,6 +138,10 @@ impl Round<'_> {
             checks: self.needed(needs.checks, "/api/v1/checks"),
             server_past,
             service_endings,
+            preview: needs.proposal.clone().map(|proposal| {
+                let after = self.after(&proposal);
+                (proposal, after)
+            }),
         })
     }
 
@@ -151,6 +155,15 @@ impl Round<'_> {
             )),
             self.part(&format!("{path}{service}&kind=service&columns=failed,causes")),
         )
+    }
+
+    /// A service as it would be after a change.
+    fn after(&self, proposal: &Proposal) -> Part<Service> {
+        let Proposal { service, address, state } = proposal;
+        let wanted = StateRequest { state: *state, dry_run: true };
+        let after = server_state::ask(self.client, service, address, wanted);
+        // One of an earlier version refuses a dry run.
+        after.map_or_else(|error| Part::Unknown(error.to_string()), Part::Known)
     }
 
     fn needed<T: DeserializeOwned>(&self, is_needed: bool, path: &str) -> Part<T> {
@@ -169,7 +182,8 @@ impl Round<'_> {
 fn make(client: &Client, change: Change) -> Result<String, ClientError> {
     let summary = match change {
         Change::Server { service, address, state } => {
-            let changed = server_state::ask(client, &service, &address, state)?;
+            let wanted = StateRequest { state, dry_run: false };
+            let changed = server_state::ask(client, &service, &address, wanted)?;
             server_state::summary(&changed, &service, &address)
         }
         Change::Service { service, on } => {

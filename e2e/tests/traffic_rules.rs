@@ -1,6 +1,7 @@
 //! The rules on traffic in a real balancer: real faults of real servers, each found while the doctor itself
 //! looks at its host only once an hour.
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -85,6 +86,7 @@ fn a_server_three_times_slower_than_its_peers_is_found_and_drained() {
     assert_eq!(found["servers"][0], stage.apps[1].address().to_string());
     assert_eq!((&found["severity"], &found["certainty"]), (&"warning".into(), &"certain".into()));
     stage.weir.wait_for_log(&["server_slow", "is slow: its"], SOON);
+    explained(&scene, &stage, &subject);
     // The remedy is a command that works.
     let remedy = found["remedy"][0]["commands"][0].as_str().unwrap();
     let admin = scene.admin().to_string();
@@ -93,6 +95,35 @@ fn a_server_three_times_slower_than_its_peers_is_found_and_drained() {
     stage.wait_for_end("server_slow", &subject);
     let report = stage.load.finish();
     assert_eq!(report.status(200), report.requests());
+}
+
+/// The account names the server, when it became slow, and what did not cause it; a bundle has the same.
+fn explained(scene: &Scene, stage: &Stage, subject: &str) {
+    let admin = scene.admin().to_string();
+    let moved = format!("{subject} became slower: its median time to the response head");
+    let told = wait::until("the account of the slow server", SOON, || {
+        let told = e2e::run(scene, &["explain", "--last", "5m", "--admin", &admin]);
+        assert_eq!(told.code, Some(0), "{}", told.stderr);
+        told.stdout.replace("\n          ", " ").contains(&moved).then_some(told.stdout)
+    });
+    for part in ["Now: ", "Ruled out: ", "2 other servers", "Example: GET / at ", "weir drain app "]
+    {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+
+    let file = scene.folder().join("bundle.json.gz").display().to_string();
+    let saved = e2e::run(scene, &["bundle", "--last", "5m", "-o", &file, "--admin", &admin]);
+    assert_eq!(saved.code, Some(0), "{}", saved.stderr);
+    assert!(!saved.stderr.contains("not in the bundle"), "{}", saved.stderr);
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let read = e2e::run(scene, &["explain", &file, "--json"]);
+    let account: Value = serde_json::from_str(&read.stdout).unwrap();
+    let events = account["events"].as_array().unwrap();
+    let is_it = |one: &&Value| one["measure"] == "first_byte" && one["effect"] == "trouble";
+    let slower = events.iter().find(is_it).unwrap();
+    assert_eq!(slower["servers"][0], stage.apps[1].address().to_string(), "{account:#}");
+    assert_eq!(account["is_present"], true);
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! `/api/v1/requests`: requests and connections in flight.
+//! `/api/v1/requests`: requests and connections in flight, and examples of ended ones.
 
-use observe::Stage;
+use observe::{KeptFor, Stage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::Word;
 
@@ -48,4 +49,31 @@ pub struct Request {
     pub server: Option<String>,
     /// Number of attempts, including the current one.
     pub attempts: u32,
+}
+
+/// Ended requests that are kept as examples, the latest first: of every ten seconds the first three with each
+/// cause, the slowest of each service, and four whose choice of server was recorded. Each worker chooses its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct EndedRequests {
+    /// How long one is kept, in milliseconds, unless others need the memory (1 MB for each worker). An upgrade
+    /// drops them.
+    pub kept_ms: u64,
+    /// How many more match the query.
+    pub left_out: usize,
+    /// The examples.
+    pub requests: Vec<EndedRequest>,
+}
+
+/// An ended request, or a connection in TCP mode.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EndedRequest {
+    /// When it ended, in milliseconds since 1970 (UTC).
+    pub ended_unix_ms: u64,
+    /// Why it is kept. cause: it is among the first with its cause, or with a 5xx of its server. slowest: its
+    /// response head took the longest. decision: its choice of server was recorded.
+    pub kept_for: Word<KeptFor>,
+    /// The members of its line in the access log (docs/access-log.md); texts of the client are cut to 512 bytes.
+    #[serde(flatten)]
+    pub line: Map<String, Value>,
 }

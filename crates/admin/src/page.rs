@@ -23,6 +23,8 @@ const PAGE: &str = r#"<!doctype html>
 <dd>One service
 <dt><a href="/api/v1/requests">GET /api/v1/requests</a>
 <dd>Requests in flight, the oldest first
+<dt><a href="/api/v1/requests/ended">GET /api/v1/requests/ended</a>
+<dd>Examples of ended requests: failed, slowest, with a recorded decision
 <dt><a href="/api/v1/traffic">GET /api/v1/traffic</a>
 <dd>Rates and latencies of the last ten seconds, minute and hour
 <dt><a href="/api/v1/history">GET /api/v1/history</a>

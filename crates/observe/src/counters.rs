@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::{AddressFound, Cause, Mirrored, Timings};
 
-use crate::{FrequentClients, Histogram};
+use crate::{FrequentClients, Histogram, KeptExchanges, Slowest};
 
 /// For measuring the cost of counting (`scripts/bench-log-cost`); never set otherwise.
 pub(crate) const UNCOUNTED: bool = cfg!(weir_uncounted);
@@ -121,6 +121,8 @@ pub struct ServiceCounters {
     pub client_round_trip: Histogram,
     /// The clients with the most exchanges.
     pub clients: FrequentClients,
+    /// The slowest exchange of the last seconds.
+    pub slowest: Slowest,
 }
 
 impl ServiceCounters {
@@ -181,6 +183,8 @@ pub struct Shard {
     listeners: Mutex<Named<ListenerCounters>>,
     /// Access lines dropped because their reader was too slow.
     pub access_lines_dropped: Counter,
+    /// Ended exchanges, as examples.
+    pub kept: KeptExchanges,
 }
 
 impl Shard {

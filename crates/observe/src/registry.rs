@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::histogram::HistogramTotals;
-use model::{AddressFound, Cause, Ending, Mirrored};
+use model::{AddressFound, Cause, Ending, Mirrored, Moment};
 
 use crate::clients::Frequent;
 use crate::counters::{
     CAUSES, Configured, ExchangeCounters, ListenerCounters, Names, STATUS_CLASSES, ServiceCounters,
     Shard,
 };
+use crate::kept::KeptExchange;
 
 /// The shards of all workers. Lives for the whole process; shared.
 #[derive(Debug, Default)]
@@ -88,6 +89,15 @@ impl Registry {
         }
         found.retain(|_, frequent| frequent.requests > 0);
         found
+    }
+
+    /// Returns the exchanges that the workers keep as examples at `now`, the latest first.
+    pub fn kept_exchanges(&self, now: Moment) -> Vec<KeptExchange> {
+        let State { shards, .. } = self.state().clone();
+        let mut kept: Vec<KeptExchange> =
+            shards.iter().flat_map(|shard| shard.kept.at(now)).collect();
+        kept.sort_by_key(|one| std::cmp::Reverse(one.ended));
+        kept
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -374,6 +374,7 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
             counters.client_round_trip.record(tcp.round_trip);
         }
     }
+    line::keep(worker, plane, line, record, status);
     if plane.logs {
         line::write(worker, plane, line, record, status);
     }

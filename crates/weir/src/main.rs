@@ -2,6 +2,7 @@
 
 mod api_client;
 mod flags;
+mod incident;
 mod render;
 mod top;
 mod verbs;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Verb::Check(args) => verbs::check::run(&args, cli.common),
         Verb::Schema => verbs::schema::run(),
         Verb::Explain(args) => verbs::explain::run(&args, cli.common),
+        Verb::Bundle(args) => verbs::bundle::run(&args),
         Verb::Status(args) => verbs::status::run(&args, cli.common),
         Verb::Top(args) => verbs::top::run(&args, cli.common),
         Verb::Drain(args) => verbs::server_state::run(&args, Administrative::Drain),

@@ -40,7 +40,7 @@ use crate::{Source, access, gather, guard, page, ui};
 const BODY_MAX_BYTES: usize = 4096;
 
 /// Every route: path, method, handler.
-const ROUTES: [(&str, &str, Answerer); 23] = [
+const ROUTES: [(&str, &str, Answerer); 24] = [
     ("/", "get", || get(page::index)),
     ("/metrics", "get", || get(metrics)),
     ("/api/v1/openapi.json", "get", || get(document::openapi)),
@@ -52,6 +52,7 @@ const ROUTES: [(&str, &str, Answerer); 23] = [
     ("/api/v1/services/{service}/maintenance", "post", || post(maintenance::set_service)),
     ("/api/v1/routes/{route}/maintenance", "post", || post(maintenance::set_route)),
     ("/api/v1/requests", "get", || get(requests::in_flight)),
+    ("/api/v1/requests/ended", "get", || get(requests::ended)),
     ("/api/v1/traffic", "get", || get(traffic::now)),
     ("/api/v1/history", "get", || get(traffic::past)),
     ("/api/v1/changes", "get", || get(changes::changes)),

@@ -194,6 +194,25 @@ fn what_is_under_way_is_shown_slowest_first() {
 }
 
 #[test]
+fn examples_of_ended_requests_are_listed_the_latest_first() {
+    let api = Api::start();
+    let ids = |query: &str| -> (Value, Vec<Value>) {
+        let answer = api.get(&format!("/api/v1/requests/ended{query}")).json();
+        let requests = answer["requests"].as_array().unwrap();
+        let ids = requests.iter().map(|one| one["request_id"].clone()).collect();
+        (answer["left_out"].clone(), ids)
+    };
+    assert_eq!(ids(""), (json!(0), vec![json!("of other"), json!("of listings")]));
+    assert_eq!(ids("?limit=1"), (json!(1), vec![json!("of other")]));
+    assert_eq!(ids("?service=listings"), (json!(0), vec![json!("of listings")]));
+    assert_eq!(ids("?since_unix_ms=99999999999999"), (json!(0), vec![]));
+    let one = &api.get("/api/v1/requests/ended").json()["requests"][0];
+    assert_eq!((&one["kept_for"], &one["total_ms"]), (&json!("slowest"), &json!(5)));
+    assert!(one["ended_unix_ms"].as_u64() > Some(1_700_000_000_000), "{one}");
+    api.get("/api/v1/requests/ended?x=1").problem(400, "query_not_readable");
+}
+
+#[test]
 fn only_loopback_is_served() {
     let address = |text: &str| text.parse::<SocketAddr>().unwrap();
     assert!(admin::check_address(address("127.0.0.1:9900")).is_ok());

@@ -20,7 +20,7 @@ use admin_api::status::{Acme, AcmeCertificate, AcmeFailure, AcmeRefusal};
 use decide::Registry;
 use model::{Address, AddressFound, Cause, Material, Mirrored, Moment, TcpSample, Timings};
 use observe::exposition::{BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges};
-use observe::{InFlight, InFlightReport, Stage};
+use observe::{InFlight, InFlightReport, KeptExchange, KeptFor, Stage};
 use serde_json::{Value, json};
 
 const CONFIGURATION: &str = r#"
@@ -306,6 +306,14 @@ impl Api {
             shard.listener(&listener).exchanges.count(cause, Some(status));
         }
         shard.service(&service).mirrored[Mirrored::SameStatus as usize].increment();
+        for (at_ms, name) in [(1, "listings"), (2, "other")] {
+            shard.kept.keep(KeptExchange {
+                ended: Moment::from_millis(at_ms),
+                kept_for: KeptFor::Slowest,
+                service: Some(name.into()),
+                line: format!(r#"{{"request_id":"of {name}","total_ms":5}}"#).into_bytes().into(),
+            });
+        }
         let nowhere = Cause::DestinationNotFound;
         shard.listener(&listener).exchanges.count(nowhere, Some(404));
         shard.listener(&listener).connections_accepted.add(2);

@@ -1,10 +1,14 @@
 //! The access line of an exchange: whether it is written, what it contains, and in which format.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use model::{ListenerId, LogFormat};
-use observe::{AccessRecord, Concurrency, TcpRecord, TcpSide, TlsRecord};
+use observe::kept::Ended;
+use observe::{
+    AccessRecord, Concurrency, KeptExchange, TcpRecord, TcpSide, Timestamp, TlsRecord, truncate,
+};
 use wire::http1::{RequestHead, ResponseHead};
 
 use super::Record;
@@ -12,6 +16,9 @@ use crate::listener::LiveListener;
 use crate::plane::Plane;
 use crate::via::Via;
 use crate::worker::Worker;
+
+/// Bytes of a text of the client that are kept with an example.
+const KEPT_TEXT_MAX: usize = 512;
 
 /// The request fields of an access line.
 pub(super) struct Line<'a> {
@@ -77,11 +84,72 @@ pub(super) fn write(
         }
         Some(share)
     };
-    let decision = record.explanation.as_ref().map(|explanation| explanation.to_json());
+    let (decision, wall) = (decision(record), os::clock::wall());
+    let time = worker.timestamps.borrow_mut().at(wall);
+    let line = access_record(time, plane, seen, record, decision.as_deref());
+    let line = AccessRecord { status, sample_rate, ..line };
+    let redact = &log.redact_query;
+    worker.access.line(|spare, out| match (log.format, &log.fields) {
+        (LogFormat::Json, None) => line.write_json(out),
+        (LogFormat::Json, Some(fields)) => line.write_fields(fields, redact, spare, out),
+        (LogFormat::Text, _) => line.write_text(out),
+        (LogFormat::Combined, _) => line.write_combined(redact, spare, out),
+        (LogFormat::Haproxy, _) => {
+            let began = wall.saturating_sub(record.timings.total);
+            let started = worker.timestamps.borrow_mut().at(began);
+            let concurrency = concurrency(worker, seen.live, record);
+            line.write_haproxy(&started, &concurrency, redact, spare, out);
+        }
+    });
+}
+
+/// Keeps the exchange as an example, if it is one.
+pub(super) fn keep(
+    worker: &Worker,
+    plane: &Plane,
+    seen: &Line<'_>,
+    record: &Record,
+    status: Option<u16>,
+) {
+    let counters = record.service.map(|id| plane.service_counters(id, &worker.shard));
+    let ended = Ended {
+        at: record.ended,
+        cause: record.cause,
+        status,
+        first_byte: record.timings.first_byte,
+        has_decision: record.explanation.is_some(),
+        slowest: counters.map(|counters| &counters.slowest),
+    };
+    let kept = &worker.shard.kept;
+    let Some(kept_for) = kept.wants(&ended) else { return };
+    let decision = decision(record);
+    let time = worker.timestamps.borrow_mut().at(os::clock::wall());
+    let line = access_record(time, plane, seen, record, decision.as_deref());
+    let cut = |text| truncate::cut(text, KEPT_TEXT_MAX);
+    let (host, path, request_id) = (cut(line.host), cut(line.path), cut(line.request_id));
+    let mut json = Vec::new();
+    AccessRecord { status, host, path, request_id, ..line }.write_json(&mut json);
+    let service = record.service.map(|id| Arc::clone(&plane.published.snapshot.service(id).name));
+    kept.keep(KeptExchange { ended: record.ended, kept_for, service, line: json.into() });
+}
+
+/// Returns the record's balancing decisions as JSON.
+fn decision(record: &Record) -> Option<String> {
+    record.explanation.as_ref().map(|explanation| explanation.to_json())
+}
+
+/// Returns the content of the access line, without the status.
+fn access_record<'a>(
+    time: Timestamp,
+    plane: &'a Plane,
+    seen: &Line<'a>,
+    record: &'a Record,
+    decision: Option<&'a str>,
+) -> AccessRecord<'a> {
+    let snapshot = &plane.published.snapshot;
     let row = record.endpoint.as_ref().map(|endpoint| &endpoint.row);
-    let wall = os::clock::wall();
-    let line = AccessRecord {
-        time: worker.timestamps.borrow_mut().at(wall),
+    AccessRecord {
+        time,
         request_id: seen.request_id,
         client: seen.client,
         peer: seen.peer,
@@ -93,7 +161,7 @@ pub(super) fn write(
         protocol: seen.protocol,
         tls: seen.tls,
         grpc_status: record.grpc_status,
-        status,
+        status: None,
         cause: record.cause,
         detail: record.exceeded.as_deref().or(Some(record.detail)).filter(|text| !text.is_empty()),
         service: record.service.map(|id| &*snapshot.service(id).name),
@@ -109,25 +177,12 @@ pub(super) fn write(
         tcp: record
             .asks_tcp
             .then_some(TcpRecord { client: seen.tcp_client, server: record.tcp_server }),
-        decision: decision.as_deref(),
+        decision,
         route: seen.route,
         request: seen.request,
         response: seen.response,
-        sample_rate,
-    };
-    let redact = &log.redact_query;
-    worker.access.line(|spare, out| match (log.format, &log.fields) {
-        (LogFormat::Json, None) => line.write_json(out),
-        (LogFormat::Json, Some(fields)) => line.write_fields(fields, redact, spare, out),
-        (LogFormat::Text, _) => line.write_text(out),
-        (LogFormat::Combined, _) => line.write_combined(redact, spare, out),
-        (LogFormat::Haproxy, _) => {
-            let began = wall.saturating_sub(record.timings.total);
-            let started = worker.timestamps.borrow_mut().at(began);
-            let concurrency = concurrency(worker, seen.live, record);
-            line.write_haproxy(&started, &concurrency, redact, spare, out);
-        }
-    });
+        sample_rate: None,
+    }
 }
 
 /// Returns what HAProxy's formats say about how busy everything is.

@@ -52,6 +52,34 @@ pub(crate) struct TopArgs {
     pub(crate) admin: AdminArgs,
 }
 
+/// The words of `weir bundle`.
+#[derive(Debug, Args)]
+pub(crate) struct BundleArgs {
+    /// How much of the past to save, up to 24 hours: by the second for the last 15 minutes
+    #[arg(
+        long, value_name = "TIME", default_value = "10m",
+        value_parser = super::times::duration_above_zero
+    )]
+    pub(crate) last: Duration,
+
+    /// The file to write, `-` for standard output. Compressed, unless its name ends in .json
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value = "weir-bundle-HOST-TIME.json.gz",
+        hide_default_value = true
+    )]
+    pub(crate) output: PathBuf,
+
+    /// Do not look at the host for facts, which takes three seconds
+    #[arg(long)]
+    pub(crate) no_facts: bool,
+
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+}
+
 /// The words of `weir drain` and `weir ready`.
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {

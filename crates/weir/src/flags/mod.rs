@@ -19,7 +19,9 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing::Level;
 
-pub(crate) use admin::{AdminArgs, MaintenanceArgs, ReceiptArgs, ServerArgs, StatusArgs, TopArgs};
+pub(crate) use admin::{
+    AdminArgs, BundleArgs, MaintenanceArgs, ReceiptArgs, ServerArgs, StatusArgs, TopArgs,
+};
 pub(crate) use bench::{BenchArgs, BenchVerb};
 pub(crate) use doctor::{ChecksArgs, DoctorArgs, DoctorVerb, FactsArgs, ListArgs, SysctlArgs};
 pub(crate) use exit_code::Exit;
@@ -103,11 +105,21 @@ pub(crate) enum Verb {
     Check(CheckArgs),
     /// Print the configuration's JSON Schema, for editors
     Schema,
-    /// Explain a cause, or a finding of the doctor: what happened, why, what to do
+    /// Explain a cause or a finding, or what happened in the last minutes
     ///
     /// Every exchange ends with one cause: its name is in the access log, in the metrics and in the
     /// responses that Weir generates. Without an argument, lists all causes by fault.
+    ///
+    /// With --last 10m, asks the balancer on this machine for its recent past and writes what happened in
+    /// which order, what did not cause it, and what to do. With a file of `weir bundle`, does so for that
+    /// file.
     Explain(ExplainArgs),
+    /// Save the recent past of a running balancer in one file
+    ///
+    /// Rates and latencies, findings, changes, examples of requests, reloads, facts about the host, and
+    /// the configuration without values of header fields that look like secrets. `weir explain FILE` and the dashboard read
+    /// it, on any machine.
+    Bundle(BundleArgs),
     /// Show the state of a running balancer: servers, health, load, how requests ended
     ///
     /// Calls the admin API of a balancer on this machine.
@@ -208,8 +220,24 @@ pub(crate) struct CheckArgs {
 pub(crate) struct ExplainArgs {
     /// A cause, such as `connection_refused`; a rule, such as `listener_overflow`; or a status, such
     /// as 502, for all causes with that status
-    #[arg(value_name = "CAUSE")]
+    ///
+    /// Or a file of `weir bundle`: a path with a slash or a dot.
+    #[arg(value_name = "CAUSE|FILE")]
     pub(crate) cause: Option<String>,
+
+    /// Explain this much of a running balancer's recent past, up to 24 hours
+    #[arg(
+        long, value_name = "TIME", conflicts_with = "cause",
+        value_parser = times::duration_above_zero
+    )]
+    pub(crate) last: Option<Duration>,
+
+    /// Print one JSON object instead of text; with --last or a file
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
 }
 
 /// The words of `weir demo`.
@@ -296,7 +324,7 @@ mod tests {
         assert!(matches!(parse(&["schema"]).unwrap().verb, Verb::Schema));
         let cli = parse(&["explain", "queue_full"]).unwrap();
         assert!(
-            matches!(cli.verb, Verb::Explain(ExplainArgs { cause: Some(name) }) if name == "queue_full")
+            matches!(cli.verb, Verb::Explain(ExplainArgs { cause: Some(name), .. }) if name == "queue_full")
         );
         let cli = parse(&["demo", "--for", "5s"]).unwrap();
         assert!(matches!(cli.verb, Verb::Demo(args) if args.time == Some(Duration::from_secs(5))));

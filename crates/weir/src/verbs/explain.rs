@@ -1,6 +1,10 @@
-//! `weir explain`: prints the page of a cause or of a doctor rule, or lists all causes.
+//! `weir explain`: prints the page of a cause or of a doctor rule, or lists all causes; or says what happened in
+//! the last minutes.
+
+mod past;
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use diagnose::rules::Rule;
 use model::{Cause, Fault, Page};
@@ -13,6 +17,16 @@ use crate::flags::{Common, Exit, ExplainArgs};
 const WIDTH: usize = 80;
 
 pub(crate) fn run(args: &ExplainArgs, common: Common) -> Exit {
+    if let Some(last) = args.last {
+        return past::of_balancer(last, args);
+    }
+    if let Some(file) = args.cause.as_deref().filter(|word| is_file(word)) {
+        return past::of_file(Path::new(file), args.json);
+    }
+    if args.json {
+        eprintln!("weir: --json needs --last or a file of `weir bundle`");
+        return Exit::Mistake;
+    }
     let colour = common.colours_stdout();
     let Some(word) = &args.cause else {
         return print(&(list(Cause::ALL, colour) + &list_of_bench(colour)));
@@ -35,6 +49,11 @@ pub(crate) fn run(args: &ExplainArgs, common: Common) -> Exit {
     }
     eprintln!("weir: {}", unknown(word));
     Exit::Mistake
+}
+
+/// No cause and no rule has a slash or a dot in its name.
+fn is_file(word: &str) -> bool {
+    word.contains(['/', '.'])
 }
 
 /// As it stands in a log, or as a person would type it.

@@ -1,6 +1,7 @@
 //! One file per verb.
 
 pub(crate) mod bench;
+pub(crate) mod bundle;
 pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod doctor;

@@ -8,7 +8,7 @@ use admin_api::findings::Findings;
 use admin_api::history::History;
 use admin_api::maintenance::{Maintenance, MaintenanceRequest};
 use admin_api::receipt::{Reload, Reloads, Upgrade};
-use admin_api::requests::Requests;
+use admin_api::requests::{EndedRequests, Requests};
 use admin_api::services::{Service, Services, StateRequest, WeightRequest};
 use admin_api::status::Status;
 use admin_api::traffic::Traffic;
@@ -176,6 +176,7 @@ pub(super) fn traffic() -> Vec<Operation> {
         .at([SERVICE])
         .refuses(&[(400, "The path is not readable."), (404, "There is no such service.")]),
         requests(),
+        ended_requests(),
         current_traffic(),
         past_traffic(),
         changes(),
@@ -235,6 +236,19 @@ pub(super) fn diagnosis() -> Vec<Operation> {
     ]
 }
 
+const OF_SERVICE: Parameter = Parameter {
+    name: "service",
+    within: "query",
+    description: "Only requests to this service.",
+    schema: || json!({ "type": "string" }),
+};
+const REQUESTS_LIMIT: Parameter = Parameter {
+    name: "limit",
+    within: "query",
+    description: "Maximum number of requests in the answer.",
+    schema: || json!({ "type": "integer", "minimum": 0, "maximum": 10_000, "default": 100 }),
+};
+
 fn requests() -> Operation {
     Operation::new(
         ("get", "/api/v1/requests"),
@@ -244,29 +258,37 @@ fn requests() -> Operation {
         json_of::<Requests>(),
     )
     .at([
-        Parameter {
-            name: "service",
-            within: "query",
-            description: "Only requests to this service.",
-            schema: || json!({ "type": "string" }),
-        },
+        OF_SERVICE,
         Parameter {
             name: "longer_than_ms",
             within: "query",
             description: "Only requests in flight for at least this long.",
             schema: || json!({ "type": "integer", "minimum": 0 }),
         },
+        REQUESTS_LIMIT,
+    ])
+    .refuses(&[(400, "The query is not readable."), (501, "This process cannot list requests.")])
+}
+
+fn ended_requests() -> Operation {
+    Operation::new(
+        ("get", "/api/v1/requests/ended"),
+        "endedRequests",
+        "Examples of ended requests: failed ones, the slowest, and those with a recorded decision",
+        "The examples, the latest first.",
+        json_of::<EndedRequests>(),
+    )
+    .at([
+        OF_SERVICE,
         Parameter {
-            name: "limit",
+            name: "since_unix_ms",
             within: "query",
-            description: "Maximum number of requests in the answer.",
-            schema: || json!({ "type": "integer", "minimum": 0, "maximum": 10_000, "default": 100 }),
+            description: "Only requests that ended at or after this moment, in milliseconds since 1970 (UTC).",
+            schema: || json!({ "type": "integer", "minimum": 0 }),
         },
+        REQUESTS_LIMIT,
     ])
-    .refuses(&[
-        (400, "The query is not readable."),
-        (501, "This process cannot list requests."),
-    ])
+    .refuses(&[(400, "The query is not readable.")])
 }
 
 const NO_HISTORY: &[(u16, &str)] =

@@ -21,7 +21,7 @@ const FILE_MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Why there are no facts.
 #[derive(Debug)]
-pub(super) enum Missing {
+pub(crate) enum Missing {
     /// A file, or a name, that was given is no use.
     Mistake(String),
 }
@@ -43,7 +43,7 @@ impl fmt::Display for Missing {
 
 /// Which kernel settings are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Settings {
+pub(crate) enum Settings {
     /// All of them, to show or save them.
     All,
     /// Those that rules ask for.
@@ -51,7 +51,7 @@ pub(super) enum Settings {
 }
 
 /// Looks at this host for as long as asked, or reads a file.
-pub(super) fn get(args: &FactsArgs, settings: Settings) -> Result<Facts, Missing> {
+pub(crate) fn get(args: &FactsArgs, settings: Settings) -> Result<Facts, Missing> {
     if let Some(path) = &args.from {
         return load(path);
     }

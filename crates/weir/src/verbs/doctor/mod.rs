@@ -4,7 +4,7 @@
 
 mod checks;
 mod explain;
-mod facts;
+pub(super) mod facts;
 mod lists;
 mod sysctl;
 mod watch;

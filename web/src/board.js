@@ -22,6 +22,7 @@ import { untilOf } from "./use.js";
  * @property {import("./logic/services.js").ServiceRow[]} services
  * @property {import("./logic/history.js").Frame} frame Listeners and services, over the chosen span.
  * @property {import("./logic/events.js").Event[]} events
+ * @property {number} eventsLeftOut How many older events are not among them.
  */
 
 const SERIES_STEP = 40;
@@ -82,11 +83,12 @@ export function useBoard(source, address) {
     () =>
       events({
         reloads: reloads?.reloads ?? [],
-        changes: changes?.changes ?? [],
+        changes,
+        findings: findings?.findings ?? [],
         frame: history.frame,
         live: query.until == null,
       }),
-    [reloads, changes, history.frame, query.until == null],
+    [reloads, changes, findings, history.frame, query.until == null],
   );
 
   return {
@@ -99,7 +101,8 @@ export function useBoard(source, address) {
     findings,
     services,
     frame: history.frame,
-    events: happened,
+    events: happened.list,
+    eventsLeftOut: happened.leftOut,
   };
 }
 

@@ -18,6 +18,15 @@ const WORDS = /** @type {Record<string, string>} */ ({
   balance_skewed: "uneven load",
 });
 
+/** The level of each severity, for its shape and colour.
+ * @type {Record<string, "bad" | "warn" | "change" | "idle">} */
+const LEVELS = { critical: "bad", warning: "warn", advice: "change", note: "idle" };
+
+/** @param {string} severity */
+export function levelOf(severity) {
+  return LEVELS[severity] ?? "idle";
+}
+
 /** A key that tells one finding from another, over time too.
  * @param {Pick<Finding, "rule" | "subject" | "namespace">} finding */
 export function findingKey({ rule, subject, namespace }) {

@@ -30,6 +30,11 @@ export function FindingsView() {
     : "It does not examine the traffic: history_memory_max is 0 in the configuration.";
   return html`<h1>Findings</h1>
     <p class="lead">The doctor ${examined}${every}. ${traffic} ${present.length ? `${plural(present.length, "finding")} now.` : "No findings now."}</p>
+    ${
+      address.name != null &&
+      !answer.findings.some((one) => findingKey(one) === address.name) &&
+      html`<p class="notice">The chosen finding has ended, and is no longer listed: ${address.name}</p>`
+    }
     ${present.map(card)}
     ${ended.length > 0 && html`<h2>Ended in the last minute</h2>${ended.map(card)}`}
     <section class="card" aria-labelledby="unchecked"><h2 id="unchecked">Not checked</h2>

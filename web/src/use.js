@@ -4,6 +4,7 @@ import { createContext } from "../vendor/preact.js";
 import { useContext } from "../vendor/hooks.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { window as spanOf } from "./logic/address.js";
+import { ago, moment } from "./logic/figures.js";
 import { emptyFrame } from "./logic/history.js";
 import { EVERY } from "./source/source.js";
 
@@ -13,6 +14,7 @@ import { EVERY } from "./source/source.js";
  * @typedef {object} Page
  * @property {Source} source @property {Address} address @property {import("./board.js").Board} board
  * @property {string} theme @property {(file: File) => Promise<string>} open Opens a recording; returns why it failed, or "".
+ * @property {() => void} close Goes back from a recording to the live balancer.
  */
 
 export const PageContext = createContext(/** @type {Page} */ (/** @type {unknown} */ (null)));
@@ -20,6 +22,13 @@ export const PageContext = createContext(/** @type {Page} */ (/** @type {unknown
 /** @returns {Page} */
 export function usePage() {
   return useContext(PageContext);
+}
+
+/** When something was, in a sentence: how long ago, or the time of day in a recording, whose reader lives later.
+ * @param {number} unixMs */
+export function useWhen(unixMs) {
+  const { source, board } = usePage();
+  return source.recording ? `at ${moment(unixMs, board.now)}` : ago(board.now - unixMs);
 }
 
 /** The last answer of a path, and why there is none.

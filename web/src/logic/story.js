@@ -1,7 +1,7 @@
 // The story of one request in flight, as far as the API tells it: how old it is, at which server, in which stage.
 // When a stage began is not in the answer; the page knows it for stages whose beginning it has seen. No DOM.
 
-import { duration, plural } from "./figures.js";
+import { clock, duration, moment, plural } from "./figures.js";
 
 /** @typedef {import("../api.js").Request} Request */
 /** @typedef {{stage: string, from: number, to: number | null}} Stage From and to in ms of the request's age; to null: goes on. */
@@ -101,11 +101,12 @@ export function waterfall({ request, stages }, limitMs) {
   return { bars, limit: near == null ? null : (near / end) * 100 };
 }
 
-/** @param {Tracked} tracked @param {boolean} inFlight Whether the last answer still has it. */
-export function sentences({ request, stages, fromStart, forgotten }, inFlight) {
+/** @param {Tracked} tracked @param {boolean} inFlight Whether the last answer still has it.
+ * @param {number | null} [recordedAt] When it was seen, if times are to be absolute. */
+export function sentences({ request, stages, fromStart, forgotten }, inFlight, recordedAt = null) {
   const said = [];
   const age = Number.isFinite(request.age_ms) ? ` ${duration(request.age_ms)}` : "";
-  const ago = age && `${age} ago`;
+  const ago = recordedAt == null ? age && `${age} ago` : ` at ${moment(recordedAt - ageOf(request), recordedAt)},`;
   const later = age && `${age} later`;
   const place = request.listener ? ` at ${request.listener}` : "";
   const where = `${place}${request.service ? ` for ${request.service}` : ""}`;
@@ -115,7 +116,9 @@ export function sentences({ request, stages, fromStart, forgotten }, inFlight) {
   if (now) {
     const server = request.server ? ` (${request.server})` : "";
     const tries = request.attempts > 1 ? `, after ${plural(request.attempts - 1, "failed attempt")}` : "";
-    said.push(`${inFlight ? "Now" : "Then"} it ${stageText(now.stage)}${server}${tries}.`);
+    said.push(
+      `${recordedAt != null ? `At ${clock(recordedAt)}` : inFlight ? "Now" : "Then"} it ${stageText(now.stage)}${server}${tries}.`,
+    );
   }
   if (!inFlight) said.push("It has ended; the access log has its cause and the time of every stage.");
   if (forgotten > 0) said.push(`${plural(forgotten, "earlier stage")} not shown.`);

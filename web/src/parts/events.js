@@ -15,7 +15,7 @@ export function EventList() {
   const shown = all ? board.events : board.events.slice(0, LIST_ROWS);
   return html`<section class="card events" aria-labelledby="happened">
     <h2 id="happened">Events</h2>
-    ${shown.length === 0 && html`<p class="empty">No event is known.</p>`}
+    ${shown.length === 0 && html`<p class="empty">${board.errors.changes == null ? "No event is known." : `Changes are not known: ${board.errors.changes}.`}</p>`}
     <ol>${shown.map(
       (event) => html`<li key=${event.key} class=${event.kind}>
       <a class="time" href=${format({ ...address, at: event.at })} title="Move every chart to this moment"
@@ -39,7 +39,7 @@ const KEY_STEPS = 90;
 /** The axis of the chosen span. A click on it, or on an event, moves every chart to that moment; so do the arrow keys on
  * the slider that lies on it. */
 export function Timeline() {
-  const { board, address } = usePage();
+  const { board, address, source } = usePage();
   const [box, width] = useWidth();
   const [start, end] = spanOf(address, board.now);
   const x = (/** @type {number} */ at) => ((at - start) / (end - start)) * width;
@@ -76,7 +76,7 @@ export function Timeline() {
       )}
     </svg>
     <input type="range" min="0" max=${KEY_STEPS} step="1" value=${(((address.at ?? end) - start) / (end - start)) * KEY_STEPS} onInput=${slide}
-      aria-label="Moment that figures and charts show" aria-valuetext=${address.at == null ? "now" : clock(address.at)} />`
+      aria-label="Moment that figures and charts show" aria-valuetext=${address.at == null ? (source.recording ? "the end of the recording" : "now") : clock(address.at)} />`
     }
     ${board.eventsLeftOut > 0 && oldest > start && html`<p class="empty">Events before ${moment(oldest, board.now)} are not listed.</p>`}
   </div>`;

@@ -213,6 +213,7 @@ export function live() {
 
   return {
     mode: "live",
+    recording: null,
     now,
     watch(path, everyMs, listener) {
       const watch = watches.get(path) ?? {

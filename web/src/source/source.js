@@ -27,6 +27,7 @@
 /**
  * @typedef {object} Source
  * @property {"live" | "recorded"} mode
+ * @property {{host: string | null, from: number, at: number} | null} recording Of which host and span a recording is.
  * @property {() => number} now The time of the data: the balancer's clock, or the end of the recording.
  * @property {(path: string, everyMs: number, listener: Listener) => () => void} watch
  *   Reads a path below /api/v1/ now and repeatedly, until the function that it returns is called.

@@ -2,10 +2,10 @@
 
 import { html } from "../html.js";
 import { total } from "../logic/columns.js";
-import { ago, bytes, count, duration, moment, plural, share } from "../logic/figures.js";
+import { bytes, count, duration, moment, plural, share } from "../logic/figures.js";
 import { findingKey } from "../logic/findings.js";
 import { line, linesOf } from "../logic/history.js";
-import { untilOf, useHistory, usePage } from "../use.js";
+import { untilOf, useHistory, usePage, useWhen } from "../use.js";
 import { Chart } from "../parts/chart.js";
 import { FindingCard } from "../parts/finding.js";
 import { Mark } from "../parts/mark.js";
@@ -53,6 +53,7 @@ function Pauses({ listeners, pauses }) {
 export function HostView() {
   const { board, address } = usePage();
   const { status, traffic, findings } = board;
+  const looked = useWhen(findings?.looked_at_unix_ms ?? 0);
   const { frame } = useHistory({
     kinds: ["process", "listener"],
     series: 1 + (status?.listeners.length ?? 0),
@@ -96,8 +97,8 @@ export function HostView() {
       <${Chart} frame=${frame} whole=${true} title="Client connections" unit="open" format=${(/** @type {number | null} */ value) => count(value)}
         series=${[{ label: "open", values: columns.connections ?? [], color: "--c0", fill: true }]} />
     </div>
-    <h2>Findings about this host <span>${findings?.looked_at_unix_ms != null ? `examined ${ago(board.now - findings.looked_at_unix_ms)}, every ${duration(findings.interval_ms)}` : ""}</span></h2>
-    ${ofHost.length === 0 && html`<section class="card"><p class="empty">${findings?.enabled === false ? "The doctor is disabled in the configuration." : (board.errors.findings ?? "No findings now.")}</p></section>`}
+    <h2>Findings about this host <span>${findings?.looked_at_unix_ms != null ? `examined ${looked}, every ${duration(findings.interval_ms)}` : ""}</span></h2>
+    ${ofHost.length === 0 && html`<section class="card"><p class="empty">${findings?.enabled === false ? "The doctor is disabled in the configuration." : (board.errors.findings ?? "No findings.")}</p></section>`}
     ${ofHost.map((one) => html`<${FindingCard} key=${findingKey(one)} finding=${one} chosen=${false} />`)}
     <${Recording} />`;
 }

@@ -10,10 +10,12 @@ import { onTheme, shownTheme } from "./theme.js";
 import { Boundary } from "./parts/boundary.js";
 import { Header } from "./parts/header.js";
 import { Navigation } from "./parts/navigation.js";
+import { Raw } from "./parts/raw.js";
 import { SignIn } from "./parts/signin.js";
 import { Missing, Unavailable } from "./parts/unavailable.js";
 import { Overview } from "./views/overview.js";
 import { ServicesView } from "./views/services.js";
+import { RoutesView } from "./views/routes.js";
 import { ServiceView } from "./views/service.js";
 import { RequestsView } from "./views/requests.js";
 import { CausesView } from "./views/causes.js";
@@ -28,6 +30,7 @@ const VIEWS = /** @type {Record<string, () => any>} */ ({
   overview: Overview,
   services: ServicesView,
   service: ServiceView,
+  routes: RoutesView,
   requests: RequestsView,
   causes: CausesView,
   findings: FindingsView,
@@ -38,7 +41,7 @@ const VIEWS = /** @type {Record<string, () => any>} */ ({
   host: HostView,
 });
 
-/** @param {{source: import("./source/source.js").Source, open: import("./use.js").Page["open"], close: import("./use.js").Page["close"]}} props */
+/** @param {{source: Source, open: Page["open"], close: Page["close"]}} props */
 export function App({ source, open, close }) {
   const [parsed, setAddress] = useState(() => parse(location.hash));
   const address = source.recording ? within(parsed, source.recording) : parsed;
@@ -89,7 +92,7 @@ export function App({ source, open, close }) {
                   : Object.entries(board.errors).map(
                       ([path, why]) => html`<${Unavailable} key=${path} path=${path} why=${why} />`,
                     )
-              }<${Boundary} key=${where}><${View} /></${Boundary}>`
+              }<${Boundary} key=${where}><${View} /></${Boundary}><${Raw} />`
             : html`<${Loading} connection=${board.connection} />`
       }
     </main>
@@ -102,7 +105,7 @@ function skip(event) {
   document.getElementById("main")?.focus();
 }
 
-/** @param {{connection: import("./source/source.js").Connection}} props */
+/** @param {{connection: Connection}} props */
 function Loading({ connection }) {
   return connection.phase === "lost"
     ? html`<section class="card"><h1>No connection</h1><p>${connection.why} Weir may be stopped, or the tunnel to it closed. This page tries again by itself.</p></section>`

@@ -14,7 +14,7 @@ const balancer = live();
 const FILE_BYTES_MAX = 400_000_000;
 let opened = 0;
 
-/** @param {import("./source/source.js").Source} source */
+/** @param {Source} source */
 function show(source) {
   render(
     html`<${Boundary} key=${opened} whole=${true}><${App} source=${source} open=${open} close=${close} /></${Boundary}>`,

@@ -14,6 +14,7 @@ const service = process.env.SERVICE ?? "catalog";
 const pages = [
   "overview",
   "services",
+  "routes",
   `service/${service}`,
   "requests",
   "causes",

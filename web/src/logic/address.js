@@ -4,6 +4,7 @@
 export const PAGES = /** @type {const} */ ([
   "overview",
   "services",
+  "routes",
   "requests",
   "causes",
   "findings",
@@ -23,15 +24,6 @@ export const SPANS = [
 ];
 const SPAN_MIN_S = 10;
 const SPAN_MAX_S = 86_400;
-
-/**
- * @typedef {object} Address
- * @property {string} page One of PAGES, or "service".
- * @property {string | null} name The service of the page "service", the cause or finding of the others.
- * @property {number | null} at A moment in ms since 1970; null: now.
- * @property {number | null} to The end of a span that was chosen by dragging, in ms since 1970.
- * @property {number} span In seconds.
- */
 
 /** @param {string} hash @returns {Address} */
 export function parse(hash) {

@@ -6,13 +6,7 @@ import { linesOf } from "./history.js";
 import { findingKey, levelOf } from "./findings.js";
 
 /** @typedef {"bad" | "warn" | "good" | "change" | "idle"} Kind */
-/** @typedef {import("../api.js").Finding} Finding */
-/**
- * @typedef {object} Event
- * @property {string} key Stays the same while the text changes.
- * @property {number} at @property {Kind} kind @property {string} title @property {string} detail
- * @property {{page: string, name: string | null}} to
- */
+/** @typedef {import("../types.js").Event} Event */
 /** @typedef {{list: Event[], leftOut: number}} Events The newest first, and how many older ones are not listed. */
 
 const EVENTS_MAX = 200;
@@ -23,7 +17,7 @@ const RECEIPT_MS = 3000;
 /** @param {object} input
  * @param {import("../api.js").Reload[]} input.reloads @param {import("../api.js").Changes | undefined} input.changes
  * @param {Finding[]} input.findings
- * @param {import("./history.js").Frame} input.frame @param {boolean} input.live Whether the frame ends now.
+ * @param {Frame} input.frame @param {boolean} input.live Whether the frame ends now.
  * @returns {Events} */
 export function events({ reloads, changes: answer, findings, frame, live }) {
   const changes = answer?.changes ?? [];
@@ -106,7 +100,7 @@ function named({ rule, subject }, at, findings) {
 }
 
 /** Times with fewer ready servers than before, where no change names these servers.
- * @param {import("./history.js").Frame} frame @param {Event[]} changed @param {boolean} live
+ * @param {Frame} frame @param {Event[]} changed @param {boolean} live
  * @returns {Event[]} */
 function readyEvents(frame, changed, live) {
   return linesOf(frame, "service").flatMap((line) => {
@@ -130,7 +124,7 @@ function readyEvents(frame, changed, live) {
 
 /** From each fall of the number of ready servers until it is back, or is lower at the end. Having no server ends with the
  * first: a reload may have removed the others.
- * @param {import("./history.js").Frame} frame @param {import("./history.js").Line} line */
+ * @param {Frame} frame @param {Line} line */
 function dips(frame, line) {
   /** @type {{at: number, from: number, lowest: number, end: number | null}[]} */
   const all = [];
@@ -148,7 +142,7 @@ function dips(frame, line) {
 
 /** Moments at which a level changed. A step that lasts for one row only counts as well: a server that failed its checks
  * once was away.
- * @param {import("./history.js").Frame} frame @param {import("./history.js").Column} column
+ * @param {Frame} frame @param {Column} column
  * @returns {{at: number, from: number, to: number}[]} */
 function steps(frame, column) {
   const changes = [];

@@ -3,7 +3,7 @@
 import { html, useEffect, useState } from "../html.js";
 import { Mark } from "./mark.js";
 
-/** @param {{open: import("../use.js").Page["open"]}} props */
+/** @param {{open: Page["open"]}} props */
 export function Drop({ open }) {
   const [over, setOver] = useState(false);
   const [problem, setProblem] = useState("");

@@ -10,8 +10,6 @@ import { Copy } from "./copy.js";
 import { Mark } from "./mark.js";
 import { Prose } from "./prose.js";
 
-/** @typedef {import("../api.js").Finding} Finding */
-
 const EVIDENCE_ROWS = 8;
 const SERVERS_MAX = 4;
 

@@ -6,6 +6,7 @@ import { clock, date, duration, moment, shortened } from "../logic/figures.js";
 import { usePage } from "../use.js";
 import { THEMES, chooseTheme, chosenTheme } from "../theme.js";
 import { Mark } from "./mark.js";
+import { Search } from "./search.js";
 
 export function Header() {
   const { board, address, source, close } = usePage();
@@ -39,6 +40,7 @@ export function Header() {
         ${place === 0 && !chosen && source.mode === "live" ? "Live" : label}</a>`,
     )}${custom && html`<span>${duration(address.span * 1000)}</span>`}</div>
     ${source.recording && html`<button type="button" class="theme" onClick=${close}>Close recording</button>`}
+    ${board.loaded && connection.phase !== "signed-out" && html`<${Search} />`}
     <${Theme} />
     ${connection.session && source.signOut && html`<button type="button" class="theme" onClick=${() => source.signOut?.()}>Sign out</button>`}
     ${lost && board.loaded && html`<p class="lost" role="alert"><${Mark} kind="bad" />${connection.why} The figures are those of ${clock(connection.since ?? 0)}. <${Retry} at=${connection.retryAt ?? 0} /></p>`}
@@ -51,7 +53,7 @@ function recordedSpan({ from, at }) {
 }
 
 /** Whether the figures are those of now, in a word and a shape.
- * @param {import("../source/source.js").Source} source @param {import("../board.js").Board} board
+ * @param {Source} source @param {Board} board
  * @returns {[string, string]} */
 function standing(source, { connection, status }) {
   if (source.recording)

@@ -12,7 +12,6 @@ export function Recording() {
   const [state, setState] = useState("");
   const { read } = source;
   const save = async () => {
-    if (!read) return;
     const services = board.services.map(({ service }) => service.name);
     const recording = await recordingOf(read, source.now(), services, setState);
     download(recording);
@@ -29,7 +28,7 @@ export function Recording() {
     <p>A recording is a file with the state of this moment and the history. Open it later, on any machine, with this page:
       here, or by dropping it on any page. <code>weir bundle</code> writes such files, too. It contains the names and addresses of servers, and requests in flight with their paths.</p>
     <p class="buttons">
-      ${read && html`<button type="button" onClick=${save}>Save a recording</button>`}
+      ${source.mode === "live" && html`<button type="button" onClick=${save}>Save a recording</button>`}
       <label class="button">Open a recording<input class="hidden" type="file" accept="application/json,.json" onChange=${choose} /></label>
       <span role="status">${state}</span></p></section>`;
 }

@@ -33,7 +33,7 @@ export class Api {
   }
 
   /** Changes something.
-   * @param {string} path @param {object | null} body @returns {Promise<import("./source.js").Outcome>} */
+   * @param {string} path @param {object | null} body @returns {Promise<Outcome>} */
   async act(path, body) {
     const headers = { "weir-request": "1", ...(body && { "content-type": "application/json" }) };
     try {

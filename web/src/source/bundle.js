@@ -8,17 +8,13 @@ import { together } from "../logic/history.js";
 export const FORMAT = "weir-bundle";
 export const VERSION = 1;
 
-/**
- * @typedef {object} Recording
- * @property {string | null} host @property {number} from In ms since 1970. @property {number} at Its end.
- * @property {Record<string, any>} answers By path below /api/v1/.
- * @property {import("../api.js").History[]} history
- * @property {Record<string, string>} failed Why an answer is missing, by path.
- */
-
 /** What else Weir writes as JSON, by a member that only it has. */
 const OTHERS = /** @type {[string, string][]} */ ([
-  ["findings", "This is an answer of the admin API, not a recording."],
+  ["variants", "This is a result of weir lab, not a recording: `weir lab run --report FILE` writes a page of it."],
+  [
+    "ran_out",
+    "This is a result of weir bench, not a recording: `weir bench compare FILE --html PAGE` makes a page of it.",
+  ],
 ]);
 
 /** The recording in a file's text, or one sentence on why there is none.
@@ -32,6 +28,8 @@ export function readRecording(text) {
     return refused("This file is not JSON, so it is not a recording of Weir.");
   }
   if (!isObject(file)) return refused("This file is not a recording of Weir.");
+  const other = OTHERS.find(([member]) => member in file);
+  if (other && file.answers == null) return refused(other[1]);
   if (file.format != null && file.format !== FORMAT) {
     return refused(`This file has the format ${named(file.format)}; a recording of Weir has the format "${FORMAT}".`);
   }
@@ -42,8 +40,7 @@ export function readRecording(text) {
     );
   }
   if (!isObject(file.answers) || !Array.isArray(file.history)) {
-    const other = OTHERS.find(([member]) => member in file);
-    return refused(other?.[1] ?? "This file is not a recording of Weir: it has no answers and no history.");
+    return refused("This file is not a recording of Weir: it has no answers and no history.");
   }
   const failed = failures(file.failed);
   const answers = readAnswers(file.answers, failed);

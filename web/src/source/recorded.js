@@ -2,9 +2,6 @@
 
 import { emptyFrame, merge } from "../logic/history.js";
 
-/** @typedef {import("./source.js").Source} Source */
-/** @typedef {import("./bundle.js").Recording} Recording */
-
 /** @param {Recording} recording @returns {Source} */
 export function recorded(recording) {
   const { host, from, at, answers, failed } = recording;
@@ -28,7 +25,13 @@ export function recorded(recording) {
       listener({ phase: "connected", since: null, retryAt: null, why: "", session: false });
       return () => {};
     },
-    read: null,
+    async read(path) {
+      // Of one service the recording has what it has of all.
+      const name = path.split(/[/?]/)[0];
+      const answer = name === "history" ? recording.history : answers[name];
+      if (answer == null || (Array.isArray(answer) && answer.length === 0)) throw new Error(missing(name));
+      return answer;
+    },
     act: null,
     signIn: null,
     signOut: null,
@@ -46,7 +49,7 @@ function best(answers, startMs) {
   return sorted.find((one) => startOf(one) <= Math.max(startMs, earliest)) ?? longest;
 }
 
-/** @param {import("../api.js").History} answer @param {import("./source.js").HistoryQuery} query @param {number} end */
+/** @param {import("../api.js").History} answer @param {HistoryQuery} query @param {number} end */
 function cut(answer, query, end) {
   const until = query.until ?? end;
   const from = until - query.span * 1000;

@@ -6,8 +6,6 @@ import { findingKey } from "../logic/findings.js";
 import { usePage, useWhen } from "../use.js";
 import { FindingCard } from "../parts/finding.js";
 
-/** @typedef {import("../api.js").Finding} Finding */
-
 export function FindingsView() {
   const { board, address, source } = usePage();
   const answer = board.findings;

@@ -18,7 +18,7 @@ import { Timeline } from "../parts/events.js";
 const HISTORY = ["cpu_us", "resident_bytes", "connections", "accept_pauses"];
 
 /** @param {Map<string, number | null>} pauses Of accepting, by listener, in the span; null: not known.
- * @returns {import("../parts/rows.js").TableColumn<Listener>[]} */
+ * @returns {TableColumn<Listener>[]} */
 const listenerColumns = (pauses) => [
   { title: "Name", kind: "name", cell: (one) => one.name, order: (one) => one.name },
   { title: "Address", kind: "mono", cell: (one) => one.address, order: (one) => one.address },

@@ -54,8 +54,8 @@ function logOf(configuration) {
   return typeof access === "string" ? ` (${access})` : "";
 }
 
-/** @param {import("../logic/address.js").Address} address
- * @returns {import("../parts/rows.js").TableColumn<Tracked>[]} */
+/** @param {Address} address
+ * @returns {TableColumn<Tracked>[]} */
 function columns(address) {
   return [
     {

@@ -3,7 +3,7 @@
 import { html, useMemo } from "../html.js";
 import { link } from "../logic/address.js";
 import { orderOf } from "../logic/condition.js";
-import { figure, plural, share } from "../logic/figures.js";
+import { count, figure, plural, share } from "../logic/figures.js";
 import { routesOf } from "../logic/routes.js";
 import { usePage, useWatch } from "../use.js";
 import { MomentNote } from "../parts/moment.js";
@@ -24,7 +24,7 @@ export function RoutesView() {
     (/** @type {import("../api.js").Cause} */ one) => one.name === "destination_not_found",
   );
   return html`<h1>Routes</h1>
-    <p class="lead">The first route that matches a request decides. Requests are counted by service: a route has figures if no other route leads to its services.</p>
+    <p class="lead">The first route that matches a request decides. Requests are counted by service: a route has figures if no other route leads to its services, otherwise they are shared.</p>
     <${Unavailable} path="configuration" why=${error} />
     <${MomentNote} now="Figures and states" then="This page does not show" />
     <section class="card" aria-labelledby="routes"><h2 id="routes">In the order in which they match <span>${value ? plural(routes.length, "route") : ""}</span></h2>
@@ -34,8 +34,7 @@ export function RoutesView() {
         empty=${value ? "No route is configured." : error == null ? "Loading…" : "The routes are not known."} />
       ${
         lost &&
-        html`<p class="rest">${lost.count ? plural(lost.count, "request") : "No request"} matched no route since the start of the process:
-        <a href=${link(address, "causes", lost.name)}>${lost.name}</a>.</p>`
+        html`<p class="rest">Requests that matched no route since the start of the process (<a href=${link(address, "causes", lost.name)}>${lost.name}</a>): ${count(lost.count)}.</p>`
       }</section>`;
 }
 
@@ -57,8 +56,10 @@ function columns(address) {
       title: "Requests",
       unit: "/s, 10 s",
       number: true,
+      kind: "opt",
       width: 90,
-      cell: (one) => html`<span title=${one.uncounted}>${figure(one.rate)}</span>`,
+      cell: (one) =>
+        html`<span title=${one.uncounted}>${one.rate == null && one.services.length > 0 ? html`<small>shared</small>` : figure(one.rate)}</span>`,
       order: (one) => one.rate ?? -1,
     },
     {

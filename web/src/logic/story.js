@@ -106,7 +106,7 @@ export function waterfall({ request, stages }, limitMs) {
 export function sentences({ request, stages, fromStart, forgotten }, inFlight, recordedAt = null) {
   const said = [];
   const age = Number.isFinite(request.age_ms) ? ` ${duration(request.age_ms)}` : "";
-  const ago = recordedAt == null ? age && `${age} ago` : ` at ${moment(recordedAt - ageOf(request), recordedAt)},`;
+  const ago = age && (recordedAt == null ? `${age} ago` : ` at ${moment(recordedAt - ageOf(request), recordedAt)}`);
   const later = age && `${age} later`;
   const place = request.listener ? ` at ${request.listener}` : "";
   const where = `${place}${request.service ? ` for ${request.service}` : ""}`;

@@ -15,7 +15,8 @@ export function EventList() {
   const shown = all ? board.events : board.events.slice(0, LIST_ROWS);
   return html`<section class="card events" aria-labelledby="happened">
     <h2 id="happened">Events</h2>
-    ${shown.length === 0 && html`<p class="empty">${board.errors.changes == null ? "No event is known." : `Changes are not known: ${board.errors.changes}.`}</p>`}
+    ${board.errors.changes != null && html`<p class="empty">Changes are not known: ${board.errors.changes}.</p>`}
+    ${shown.length === 0 && html`<p class="empty">No event is known.</p>`}
     <ol>${shown.map(
       (event) => html`<li key=${event.key} class=${event.kind}>
       <a class="time" href=${format({ ...address, at: event.at })} title="Move every chart to this moment"

@@ -1,6 +1,9 @@
 // An operator before the dashboard: finds what is wrong, changes it, sees it recover.
 
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import test from "node:test";
 import { stage, until } from "./stage.js";
 
@@ -53,6 +56,56 @@ test("the sentence names the slow server; two clicks drain it, and three put it 
   await click(page, "button", `Change ${slow}`);
   await click(page, "button", `Set ${slow} to ready`);
   await until("server that is back", async () => (await state()) === "ready");
+  assert.deepEqual(complaints, []);
+});
+
+test("a recording opens with what it has, and the key / finds a server", async (t) => {
+  const { page, url, servers, api, complaints, end } = await stage();
+  t.after(end);
+  const folder = mkdtempSync(join(tmpdir(), "weir-recording-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  /** @param {string} name @param {object} content */
+  const open = async (name, content) => {
+    const file = join(folder, name);
+    writeFileSync(file, JSON.stringify(content));
+    const input = /** @type {import("puppeteer-core").ElementHandle<HTMLInputElement>} */ (
+      await page.waitForSelector("input[type=file]")
+    );
+    await input.uploadFile(file);
+  };
+  await page.goto(`${url}#/host`);
+  await page.waitForSelector("input[type=file]");
+  const { at_unix_ms: at } = await api("traffic");
+  const bundle = {
+    format: "weir-bundle",
+    version: 1,
+    at_unix_ms: at,
+    from_unix_ms: at - 60_000,
+    host: "lb-3 <img src=x>",
+    answers: { services: await api("services"), status: await api("status"), traffic: { listeners: 7 } },
+    history: [await api("history?limit=1000")],
+    failed: { findings: "no answer within 5 s" },
+  };
+  await open("other.json", { ...bundle, version: 2 });
+  await until("refusal", async () => (await text(page)).includes("has version 2; this page reads version 1"));
+  await open("bundle.json", bundle);
+  await until("host", async () => (await text(page)).includes("recording of lb-3 <img src=x>"));
+  const said = await text(page);
+  assert.match(said, /findings \(no answer within 5 s\)/);
+  assert.match(said, /traffic \(the recorded answer has a form that this page cannot read: at_unix_ms/);
+
+  await page.keyboard.press("/");
+  await page.waitForSelector("dialog[open] input");
+  await page.keyboard.type(servers[1]);
+  await until("result", async () => (await page.$("[role=option]")) != null);
+  await page.keyboard.press("Enter");
+  await until("page of the service", async () =>
+    (await page.evaluate(() => location.hash)).startsWith("#/service/shop"),
+  );
+  await until("servers", async () => (await text(page)).includes(servers[1]));
+  assert.equal(await page.$(`::-p-aria([name="Change ${servers[1]}"])`), null);
+  await click(page, "button", "Close recording");
+  await page.waitForSelector(`::-p-aria([name="Change ${servers[1]}"])`);
   assert.deepEqual(complaints, []);
 });
 

@@ -133,6 +133,17 @@ export type Request = {
   attempts: number;
 };
 
+export type EndedRequests = {
+  kept_ms: number;
+  left_out: number;
+  requests: Array<EndedRequest>;
+};
+
+export type EndedRequest = {
+  ended_unix_ms: number;
+  kept_for: "cause" | "slowest" | "decision";
+};
+
 export type Traffic = {
   at_unix_ms: number;
   spans_s: Array<number>;

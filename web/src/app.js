@@ -1,18 +1,21 @@
 // The frame of the page: navigation, the state of the connection, the chosen span, and the view.
 
 import { html, useEffect, useRef, useState } from "./html.js";
-import { parse } from "./logic/address.js";
+import { parse, within } from "./logic/address.js";
 import { visible } from "./logic/figures.js";
+import { Drop } from "./parts/drop.js";
 import { useBoard } from "./board.js";
 import { PageContext } from "./use.js";
 import { onTheme, shownTheme } from "./theme.js";
 import { Boundary } from "./parts/boundary.js";
 import { Header } from "./parts/header.js";
 import { Navigation } from "./parts/navigation.js";
+import { Raw } from "./parts/raw.js";
 import { SignIn } from "./parts/signin.js";
-import { Unavailable } from "./parts/unavailable.js";
+import { Missing, Unavailable } from "./parts/unavailable.js";
 import { Overview } from "./views/overview.js";
 import { ServicesView } from "./views/services.js";
+import { RoutesView } from "./views/routes.js";
 import { ServiceView } from "./views/service.js";
 import { RequestsView } from "./views/requests.js";
 import { CausesView } from "./views/causes.js";
@@ -27,6 +30,7 @@ const VIEWS = /** @type {Record<string, () => any>} */ ({
   overview: Overview,
   services: ServicesView,
   service: ServiceView,
+  routes: RoutesView,
   requests: RequestsView,
   causes: CausesView,
   findings: FindingsView,
@@ -37,12 +41,15 @@ const VIEWS = /** @type {Record<string, () => any>} */ ({
   host: HostView,
 });
 
-/** @param {{source: import("./source/source.js").Source, open: import("./use.js").Page["open"]}} props */
-export function App({ source, open }) {
-  const [address, setAddress] = useState(() => parse(location.hash));
+/** @param {{source: Source, open: Page["open"], close: Page["close"]}} props */
+export function App({ source, open, close }) {
+  const [parsed, setAddress] = useState(() => parse(location.hash));
+  const address = source.recording ? within(parsed, source.recording) : parsed;
   useEffect(() => {
     const moved = () => setAddress(parse(location.hash));
     addEventListener("hashchange", moved);
+    // It may have changed since the first drawing.
+    moved();
     return () => removeEventListener("hashchange", moved);
   }, []);
   const board = useBoard(source, address);
@@ -63,9 +70,13 @@ export function App({ source, open }) {
   first.current ??= version;
   const upgraded = source.mode === "live" && version !== null && version !== first.current;
   const trouble = board.services.some((one) => one.condition.level === "bad");
-  document.title = `${trouble ? "✕ " : ""}${visible(where ? where[0].toUpperCase() + where.slice(1) : "Overview")} – Weir`;
+  const recording = source.recording
+    ? `, recording${source.recording.host == null ? "" : ` of ${source.recording.host}`}`
+    : "";
+  document.title = `${trouble ? "✕ " : ""}${visible(where ? where[0].toUpperCase() + where.slice(1) : "Overview")}${visible(recording)} – Weir`;
   const View = VIEWS[address.page];
-  return html`<${PageContext.Provider} value=${{ source, address, board, theme, open }}>
+  return html`<${PageContext.Provider} value=${{ source, address, board, theme, open, close }}>
+    <${Drop} open=${open} />
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <${Navigation} />
     <main id="main" tabindex="-1">
@@ -75,7 +86,13 @@ export function App({ source, open }) {
         board.connection.phase === "signed-out"
           ? html`<${SignIn} />`
           : board.loaded
-            ? html`${Object.entries(board.errors).map(([path, why]) => html`<${Unavailable} key=${path} path=${path} why=${why} />`)}<${Boundary} key=${where}><${View} /></${Boundary}>`
+            ? html`${
+                source.recording
+                  ? html`<${Missing} errors=${board.errors} />`
+                  : Object.entries(board.errors).map(
+                      ([path, why]) => html`<${Unavailable} key=${path} path=${path} why=${why} />`,
+                    )
+              }<${Boundary} key=${where}><${View} /></${Boundary}><${Raw} />`
             : html`<${Loading} connection=${board.connection} />`
       }
     </main>
@@ -88,7 +105,7 @@ function skip(event) {
   document.getElementById("main")?.focus();
 }
 
-/** @param {{connection: import("./source/source.js").Connection}} props */
+/** @param {{connection: Connection}} props */
 function Loading({ connection }) {
   return connection.phase === "lost"
     ? html`<section class="card"><h1>No connection</h1><p>${connection.why} Weir may be stopped, or the tunnel to it closed. This page tries again by itself.</p></section>`

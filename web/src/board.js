@@ -8,22 +8,6 @@ import { EVERY } from "./source/source.js";
 import { emptyFrame } from "./logic/history.js";
 import { untilOf } from "./use.js";
 
-/** @typedef {import("./source/source.js").Source} Source */
-/** @typedef {import("./source/source.js").Connection} Connection */
-/**
- * @typedef {object} Board
- * @property {Connection} connection
- * @property {boolean} loaded Whether the first answers are here, or were refused.
- * @property {Record<string, string>} errors Why there is no newer answer, by path.
- * @property {number} now
- * @property {import("./api.js").Status | undefined} status
- * @property {import("./api.js").Traffic | undefined} traffic
- * @property {import("./api.js").Findings | undefined} findings
- * @property {import("./logic/services.js").ServiceRow[]} services
- * @property {import("./logic/history.js").Frame} frame Listeners and services, over the chosen span.
- * @property {import("./logic/events.js").Event[]} events
- */
-
 const SERIES_STEP = 40;
 const PATHS = /** @type {const} */ (["traffic", "status", "services", "findings", "reloads", "changes"]);
 export const COLUMNS = [
@@ -37,7 +21,7 @@ export const COLUMNS = [
   "total_p99_us",
 ];
 
-/** @param {Source} source @param {import("./logic/address.js").Address} address @returns {Board} */
+/** @param {Source} source @param {Address} address @returns {Board} */
 export function useBoard(source, address) {
   const [connection, setConnection] = useState(
     /** @type {Connection} */ ({ phase: "connecting", since: null, retryAt: null, why: "", session: false }),
@@ -82,11 +66,12 @@ export function useBoard(source, address) {
     () =>
       events({
         reloads: reloads?.reloads ?? [],
-        changes: changes?.changes ?? [],
+        changes,
+        findings: findings?.findings ?? [],
         frame: history.frame,
         live: query.until == null,
       }),
-    [reloads, changes, history.frame, query.until == null],
+    [reloads, changes, findings, history.frame, query.until == null],
   );
 
   return {
@@ -99,7 +84,8 @@ export function useBoard(source, address) {
     findings,
     services,
     frame: history.frame,
-    events: happened,
+    events: happened.list,
+    eventsLeftOut: happened.leftOut,
   };
 }
 

@@ -4,16 +4,9 @@ import { createContext } from "../vendor/preact.js";
 import { useContext } from "../vendor/hooks.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { window as spanOf } from "./logic/address.js";
+import { ago, moment } from "./logic/figures.js";
 import { emptyFrame } from "./logic/history.js";
 import { EVERY } from "./source/source.js";
-
-/** @typedef {import("./source/source.js").Source} Source */
-/** @typedef {import("./logic/address.js").Address} Address */
-/**
- * @typedef {object} Page
- * @property {Source} source @property {Address} address @property {import("./board.js").Board} board
- * @property {string} theme @property {(file: File) => Promise<string>} open Opens a recording; returns why it failed, or "".
- */
 
 export const PageContext = createContext(/** @type {Page} */ (/** @type {unknown} */ (null)));
 
@@ -22,20 +15,25 @@ export function usePage() {
   return useContext(PageContext);
 }
 
+/** When something was, in a sentence: how long ago, or the time of day in a recording, whose reader lives later.
+ * @param {number} unixMs */
+export function useWhen(unixMs) {
+  const { source, board } = usePage();
+  return source.recording ? `at ${moment(unixMs, board.now)}` : ago(board.now - unixMs);
+}
+
 /** The last answer of a path, and why there is none.
- * @param {keyof typeof EVERY} path @returns {import("./source/source.js").Reading} */
+ * @param {keyof typeof EVERY} path @returns {Reading} */
 export function useWatch(path) {
   const { source } = usePage();
-  const [reading, setReading] = useState(
-    /** @type {import("./source/source.js").Reading} */ ({ value: null, error: null }),
-  );
+  const [reading, setReading] = useState(/** @type {Reading} */ ({ value: null, error: null }));
   useEffect(() => source.watch(path, EVERY[path], setReading), [source, path]);
   return reading;
 }
 
 /** Rows of history. A query that is null reads nothing.
- * @param {import("./source/source.js").HistoryQuery | null} query
- * @returns {import("./source/source.js").HistoryReading & {loading: boolean}} */
+ * @param {HistoryQuery | null} query
+ * @returns {HistoryReading & {loading: boolean}} */
 export function useHistory(query) {
   const { source } = usePage();
   const key = JSON.stringify(query);
@@ -56,7 +54,7 @@ export function untilOf(address, now) {
 }
 
 /** The span that small lines show: the chosen one, ending with the newest row, so that they do not flicker between rows.
- * @param {import("./logic/history.js").Frame} frame @param {Address} address @param {number} now
+ * @param {Frame} frame @param {Address} address @param {number} now
  * @returns {[number, number]} */
 export function shownSpan(frame, address, now) {
   const newest = frame.ended.at(-1);

@@ -51,6 +51,7 @@ test("durations choose their unit without jumping over one", () => {
     [5_400_000, "1 h 30 min"],
     [7_200_000, "2 h"],
     [1_641_600_000, "19 d"],
+    [1e14, "1,157,407 d"],
   ]);
   for (const [ms, text] of cases) assert.equal(plain(duration(ms)), text);
 });

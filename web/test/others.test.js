@@ -8,7 +8,7 @@ import { level, marks, runs } from "../src/logic/heat.js";
 import { emptyFrame, merge } from "../src/logic/history.js";
 import { spark } from "../src/logic/spark.js";
 import { SERVER_5XX, endings, stacked, withGaps } from "../src/logic/stack.js";
-import { limit, sentences, track } from "../src/logic/story.js";
+import { limit, sentences, track, waterfall } from "../src/logic/story.js";
 import { isMarked, levels, tiles } from "../src/logic/tiles.js";
 import { matches, titleOf } from "../src/logic/tree.js";
 import { answer, finding, server, service, serviceState, traffic } from "./made.js";
@@ -88,12 +88,14 @@ test("a change is an event that leads to what it is about", () => {
     { at_unix_ms: 40_000, ...configuration, what: "Configuration 1 came into force." },
   ];
   const receipt = { at: new Date(80_000).toISOString(), result: "applied", generation: 2, trigger: "signal" };
-  const all = events({
+  const { list: all, leftOut } = events({
     reloads: /** @type {any} */ ([receipt]),
-    changes: /** @type {any} */ (changes),
+    changes: /** @type {any} */ ({ changes, left_out: 7 }),
+    findings: [],
     frame: emptyFrame(),
     live: true,
   });
+  assert.equal(leftOut, 7);
   assert.deepEqual(
     all.map(({ at, kind, title, to }) => [at / 1000, kind, title, to.page, to.name]),
     [
@@ -108,11 +110,53 @@ test("a change is an event that leads to what it is about", () => {
   );
 });
 
+test("a finding among the events has its severity and network namespace", () => {
+  const name = { rule: "backlog_overflow", subject: "0.0.0.0:80" };
+  const change = {
+    at_unix_ms: 60_000,
+    kind: "finding",
+    effect: "trouble",
+    finding: name,
+    what: "It drops connections.",
+  };
+  const one = (/** @type {Partial<import("../src/api.js").Finding>[]} */ findings) => {
+    const changes = /** @type {any} */ ({ changes: [change], left_out: 0 });
+    const all = findings.map((own) => finding({ ...name, service: null, ...own }));
+    const [event] = events({ reloads: [], changes, findings: all, frame: emptyFrame(), live: true }).list;
+    return [event.kind, event.detail, event.to.name];
+  };
+  const inner = { namespace: "app", severity: /** @type {const} */ ("critical"), first_seen_unix_ms: 59_000 };
+  assert.deepEqual(one([{ severity: "advice", first_seen_unix_ms: 10_000 }, inner]), [
+    "bad",
+    "critical · backlog_overflow · network namespace app",
+    "backlog_overflow 0.0.0.0:80 app",
+  ]);
+  assert.equal(one([{ severity: "advice" }])[0], "change");
+  assert.deepEqual(one([]), ["warn", "backlog_overflow", "backlog_overflow 0.0.0.0:80 "]);
+});
+
+test("more events than the list holds are counted", () => {
+  const changes = Array.from({ length: 230 }, (_, at) => ({
+    at_unix_ms: at,
+    kind: "state",
+    effect: "neutral",
+    what: `${at}`,
+  }));
+  const { list, leftOut } = events({
+    reloads: [],
+    changes: /** @type {any} */ ({ changes, left_out: 800 }),
+    findings: [],
+    frame: emptyFrame(),
+    live: true,
+  });
+  assert.deepEqual([list.length, list[0].title, leftOut], [200, "229", 830]);
+});
+
 test("ready servers that left and returned are one event with its duration", () => {
   const ready = [3, 3, 2, 2, 2, 3, 3, 1];
   const ended = ready.map((_, row) => (row + 1) * 1000);
   const frame = merge(emptyFrame(), answer(ended, [service("s", { servers_ready: ready })]), 100);
-  const all = events({ reloads: [], changes: [], frame, live: true });
+  const { list: all } = events({ reloads: [], changes: undefined, findings: [], frame, live: true });
   assert.deepEqual(
     all.map(({ at, title, detail }) => [at, title, detail].join("; ").replaceAll("\u00a0", " ")),
     ["8000; s: 1 server ready, 3 before; until now", "3000; s: 2 servers ready, 3 before; for 3 s"],
@@ -123,7 +167,7 @@ test("having no ready server ends with the first, and a finding marks the tile t
   const ready = [2, 0, 0, 1, 1];
   const ended = ready.map((_, row) => (row + 1) * 1000);
   const frame = merge(emptyFrame(), answer(ended, [service("s", { servers_ready: ready })]), 100);
-  const [event] = events({ reloads: [], changes: [], frame, live: true });
+  const [event] = events({ reloads: [], changes: undefined, findings: [], frame, live: true }).list;
   assert.deepEqual([event.title, event.detail], ["s: no server ready", "for 2\u00a0s"]);
   const tile = (/** @type {string} */ label) => ({ label, value: "", unit: "", note: "", line: [] });
   const slow = [finding({})];
@@ -285,6 +329,27 @@ test("a request's stages are followed from answer to answer, and forgotten when 
     /arrived 1 s ago at l for s, from c\. Now it waits for the server's response \(a\)\./,
   );
   assert.equal(track(tracked, []).size, 0);
+});
+
+test("a request with unusual values has a readable story", () => {
+  let tracked = new Map();
+  for (let attempt = 1; attempt <= 4000; attempt += 1)
+    tracked = track(tracked, [
+      request({
+        age_ms: attempt * 86_400_000,
+        stage: attempt % 2 ? "response" : "connect",
+        attempts: attempt,
+        server: "a",
+      }),
+    ]);
+  const one = tracked.get("r");
+  assert.equal(one.stages.length, 12);
+  assert.match(plain(sentences(one, true)), /arrived 4,000 d ago.*after 3,999 failed attempts.*3,988 earlier stages/);
+  const { bars } = waterfall(one, 30_000);
+  assert.ok(bars.every(({ x, width }) => x >= 0 && x <= 100 && width > 0 && width <= 100));
+  const bare = track(new Map(), [/** @type {any} */ ({ request_id: "r" })]).get("r");
+  assert.match(plain(bare ? sentences(bare, true) : []), /It arrived\. Now it is in an unknown stage\./);
+  assert.ok(bare && waterfall(bare, null).bars.every(({ width }) => Number.isFinite(width)));
 });
 
 test("a stage that was not seen from its beginning is not dated", () => {

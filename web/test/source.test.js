@@ -186,7 +186,10 @@ test("a span that has ended is read once", async () => {
 
 test("a recording answers like the balancer of its moment, and changes nothing", () => {
   const source = recorded({
-    at_unix_ms: 5000,
+    host: null,
+    from: 0,
+    at: 5000,
+    failed: { checks: "no answer within 5 s" },
     answers: { services: { services: [] } },
     history: [
       answer(
@@ -204,7 +207,8 @@ test("a recording answers like the balancer of its moment, and changes nothing",
   assert.equal(source.act, null);
   assert.equal(source.now(), 5000);
   source.watch("services", 1000, ({ value }) => assert.deepEqual(value, { services: [] }));
-  source.watch("checks", 1000, ({ value, error }) => assert.deepEqual([value, Boolean(error)], [null, true]));
+  source.watch("checks", 1000, ({ value, error }) => assert.deepEqual([value, error], [null, "no answer within 5 s"]));
+  source.watch("causes", 1000, ({ error }) => assert.equal(error, "it was not recorded"));
   source.history(
     { kinds: ["service"], columns: ["requests", "causes"], series: 1, span: 2, until: 4000 },
     ({ frame }) => {
@@ -225,7 +229,7 @@ test("a recording shows its finest rows that reach back far enough", () => {
   };
   const stepOf = (/** @type {import("../src/api.js").History[]} */ history, /** @type {number} */ span) => {
     let step = 0;
-    const source = recorded({ at_unix_ms: 6_000_000, answers: {}, history });
+    const source = recorded({ host: null, from: 0, at: 6_000_000, answers: {}, history, failed: {} });
     const query = { kinds: [/** @type {const} */ ("service")], columns: [], series: 1, span, until: null };
     source.history(query, ({ frame }) => {
       step = frame.stepMs;

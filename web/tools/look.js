@@ -1,6 +1,6 @@
 // Opens every page in a real browser, wide and narrow, light and dark: takes a screenshot, runs axe, and reports what axe finds serious, what the
 // Content-Security-Policy blocks, errors in the console, and pages that are wider than the window.
-// node tools/look.js URL FOLDER [FILTER]
+// node tools/look.js URL FOLDER [FILTER]; with RECORDING=FILE the pages are those of a recording.
 
 import { mkdirSync, readFileSync } from "node:fs";
 import puppeteer from "puppeteer-core";
@@ -14,6 +14,7 @@ const service = process.env.SERVICE ?? "catalog";
 const pages = [
   "overview",
   "services",
+  "routes",
   `service/${service}`,
   "requests",
   "causes",
@@ -42,6 +43,7 @@ for (const { page, width, theme, name } of looks) {
   await tab.setViewport({ width, height: width < 600 ? 844 : 1180 });
   await tab.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
   await tab.goto(`${url}#/${page}`);
+  if (process.env.RECORDING) await open(tab, process.env.RECORDING, page);
   await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
   await tab.screenshot({ path: `${folder}/${name}.png`, fullPage: Boolean(process.env.FULL) });
   const wide = await tab.evaluate("document.documentElement.scrollWidth - innerWidth");
@@ -61,5 +63,17 @@ for (const { page, width, theme, name } of looks) {
   problems += said.length;
   await tab.close();
 }
+/** Opens a recording as a person does, on the page that has the button for it.
+ * @param {import("puppeteer-core").Page} tab @param {string} file @param {string} page */
+async function open(tab, file, page) {
+  await tab.goto(`${url}#/host`);
+  const input = /** @type {import("puppeteer-core").ElementHandle<HTMLInputElement>} */ (
+    await tab.waitForSelector("input[type=file]")
+  );
+  await input.uploadFile(file);
+  await tab.waitForFunction(() => document.title.includes("recording"));
+  await tab.evaluate((hash) => void (location.hash = hash), `#/${page}`);
+}
+
 await browser.close();
 process.exit(problems ? 1 : 0);

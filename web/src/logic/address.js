@@ -4,6 +4,7 @@
 export const PAGES = /** @type {const} */ ([
   "overview",
   "services",
+  "routes",
   "requests",
   "causes",
   "findings",
@@ -23,15 +24,6 @@ export const SPANS = [
 ];
 const SPAN_MIN_S = 10;
 const SPAN_MAX_S = 86_400;
-
-/**
- * @typedef {object} Address
- * @property {string} page One of PAGES, or "service".
- * @property {string | null} name The service of the page "service", the cause or finding of the others.
- * @property {number | null} at A moment in ms since 1970; null: now.
- * @property {number | null} to The end of a span that was chosen by dragging, in ms since 1970.
- * @property {number} span In seconds.
- */
 
 /** @param {string} hash @returns {Address} */
 export function parse(hash) {
@@ -91,6 +83,33 @@ export function zoomed(from, start, end) {
 export function live(from) {
   const usual = SPANS.some(({ seconds }) => seconds === from.span);
   return format({ ...from, at: null, to: null, span: usual ? from.span : SPANS[0].seconds });
+}
+
+/** The address within a recording: its moment and its span do not leave what was recorded.
+ * @param {Address} address @param {{from: number, at: number}} recording @returns {Address} */
+export function within(address, { from, at: end }) {
+  const inside = (/** @type {number | null} */ moment) =>
+    moment != null && moment >= from && moment <= end ? moment : null;
+  return {
+    ...address,
+    at: inside(address.at),
+    to: inside(address.to),
+    span: Math.min(address.span, wholeSpan({ from, at: end })),
+  };
+}
+
+/** The span of a recording in seconds.
+ * @param {{from: number, at: number}} recording */
+export function wholeSpan({ from, at }) {
+  return Math.min(SPAN_MAX_S, Math.max(SPAN_MIN_S, Math.ceil((at - from) / 1000)));
+}
+
+/** Spans to choose from: the usual ones, or those that a recording has.
+ * @param {{from: number, at: number} | null} recording */
+export function spansOf(recording) {
+  if (!recording) return SPANS;
+  const whole = wholeSpan(recording);
+  return [...SPANS.filter(({ seconds }) => seconds < whole), { seconds: whole, label: "All" }];
 }
 
 /** The span of history to show, as [start, end]: a chosen one, or it ends now, or it has the chosen moment in its middle.

@@ -28,7 +28,7 @@ export function fromFiles(configuration) {
   return all.sort((a, b) => (a.notAfter ?? Infinity) - (b.notAfter ?? Infinity));
 }
 
-/** @param {number | null} notAfter @param {number} now @returns {import("./condition.js").Condition} */
+/** @param {number | null} notAfter @param {number} now @returns {Condition} */
 export function expiry(notAfter, now) {
   if (notAfter == null) return { level: "warn", word: "unknown", why: "Its expiry is not known." };
   const left = notAfter - now;

@@ -1,10 +1,6 @@
 // Figures from the columns of a frame: rows of a span, sums, rates, and columns made for drawing. What was not measured
 // stays null. No DOM.
 
-/** @typedef {import("./history.js").Frame} Frame */
-/** @typedef {import("./history.js").Line} Line */
-/** @typedef {import("./history.js").Column} Column */
-
 /** The rows that ended within `spanMs` before `until`, as a half-open range of positions.
  * @param {Frame} frame @param {number} until @param {number} spanMs @returns {[number, number]} */
 export function rowsBefore(frame, until, spanMs) {

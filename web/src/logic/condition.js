@@ -5,15 +5,7 @@ import { count, duration, plural, share } from "./figures.js";
 import { conditionOf } from "./findings.js";
 
 /** @typedef {import("../api.js").Server} Server */
-/** @typedef {import("../api.js").Finding} Finding */
-/** @typedef {import("./services.js").ServerRow} ServerRow */
 /** @typedef {"bad" | "warn" | "disabled" | "fine"} Level bad: requests are lost; warn: trouble; disabled: by an operator. */
-/**
- * @typedef {object} Condition
- * @property {Level} level
- * @property {string} word One or two words for a table.
- * @property {string} why A sentence.
- */
 
 /** The order in which levels are listed. */
 export const LEVELS = /** @type {const} */ (["bad", "warn", "disabled", "fine"]);

@@ -3,15 +3,11 @@
 
 import { duration, plural } from "./figures.js";
 import { linesOf } from "./history.js";
-import { findingKey } from "./findings.js";
+import { findingKey, levelOf } from "./findings.js";
 
-/** @typedef {"bad" | "warn" | "good" | "change"} Kind */
-/**
- * @typedef {object} Event
- * @property {string} key Stays the same while the text changes.
- * @property {number} at @property {Kind} kind @property {string} title @property {string} detail
- * @property {{page: string, name: string | null}} to
- */
+/** @typedef {"bad" | "warn" | "good" | "change" | "idle"} Kind */
+/** @typedef {import("../types.js").Event} Event */
+/** @typedef {{list: Event[], leftOut: number}} Events The newest first, and how many older ones are not listed. */
 
 const EVENTS_MAX = 200;
 const SHOWN_NAMES = 3;
@@ -19,18 +15,23 @@ const SHOWN_NAMES = 3;
 const RECEIPT_MS = 3000;
 
 /** @param {object} input
- * @param {import("../api.js").Reload[]} input.reloads @param {import("../api.js").Change[]} input.changes
- * @param {import("./history.js").Frame} input.frame @param {boolean} input.live Whether the frame ends now.
- * @returns {Event[]} The newest first. */
-export function events({ reloads, changes, frame, live }) {
+ * @param {import("../api.js").Reload[]} input.reloads @param {import("../api.js").Changes | undefined} input.changes
+ * @param {Finding[]} input.findings
+ * @param {Frame} input.frame @param {boolean} input.live Whether the frame ends now.
+ * @returns {Events} */
+export function events({ reloads, changes: answer, findings, frame, live }) {
+  const changes = answer?.changes ?? [];
   // What a reload changed is in its receipt, unless the receipt was that of another process.
   const received = reloads.map((one) => Date.parse(one.at));
   const known = (/** @type {number} */ at) => received.some((one) => Math.abs(one - at) < RECEIPT_MS);
-  const changed = changes.filter(({ kind, at_unix_ms: at }) => kind !== "configuration" || !known(at)).map(changeEvent);
-  return [...changed, ...reloads.map(reloadEvent), ...readyEvents(frame, changed, live)]
+  const changed = changes
+    .filter(({ kind, at_unix_ms: at }) => kind !== "configuration" || !known(at))
+    .map((change) => changeEvent(change, findings));
+  const all = [...changed, ...reloads.map(reloadEvent), ...readyEvents(frame, changed, live)]
     .filter(({ at }) => Number.isFinite(at))
-    .sort((a, b) => b.at - a.at)
-    .slice(0, EVENTS_MAX);
+    .sort((a, b) => b.at - a.at);
+  const list = all.slice(0, EVENTS_MAX);
+  return { list, leftOut: all.length - list.length + (answer?.left_out ?? 0) };
 }
 
 /** @param {import("../api.js").Reload} reload @returns {Event} */
@@ -67,24 +68,39 @@ function firstOf(names) {
   return names.slice(0, SHOWN_NAMES).join(", ") + more;
 }
 
-/** @param {import("../api.js").Change} change @returns {Event} */
-function changeEvent({ at_unix_ms: at, kind, effect, service, finding, what }) {
-  const serious = finding ? "warn" : "bad";
+/** @param {import("../api.js").Change} change @param {Finding[]} findings @returns {Event} */
+function changeEvent({ at_unix_ms: at, kind, effect, service, finding, what }, findings) {
+  const full = finding && named(finding, at, findings);
+  // Of a finding that is no longer listed only the rule and the subject are known.
+  const serious = !finding ? "bad" : full ? levelOf(full.severity) : "warn";
   const key = `${at} ${what}`;
   const event = {
     key,
     at,
     kind: /** @type {Kind} */ (effect === "trouble" ? serious : effect === "recovery" ? "good" : "change"),
     title: what,
-    detail: finding?.rule ?? "",
+    detail: [full?.severity, finding?.rule, full?.namespace && `network namespace ${full.namespace}`]
+      .filter(Boolean)
+      .join(" · "),
   };
-  if (finding) return { ...event, to: { page: "findings", name: findingKey(finding) } };
+  if (finding) return { ...event, to: { page: "findings", name: findingKey(full ?? finding) } };
   if (service != null) return { ...event, to: { page: "service", name: service } };
   return { ...event, to: { page: kind === "process" ? "host" : "services", name: null } };
 }
 
+/** The finding that a change names. The same rule may say the same of sockets in several network namespaces: then it is
+ * the finding that began or was last seen nearest to the change.
+ * @param {import("../api.js").FindingName} name @param {number} at @param {Finding[]} findings */
+function named({ rule, subject }, at, findings) {
+  const distance = (/** @type {Finding} */ one) =>
+    Math.min(Math.abs(one.first_seen_unix_ms - at), Math.abs(one.last_seen_unix_ms - at));
+  return findings
+    .filter((one) => one.rule === rule && one.subject === subject)
+    .sort((a, b) => distance(a) - distance(b))[0];
+}
+
 /** Times with fewer ready servers than before, where no change names these servers.
- * @param {import("./history.js").Frame} frame @param {Event[]} changed @param {boolean} live
+ * @param {Frame} frame @param {Event[]} changed @param {boolean} live
  * @returns {Event[]} */
 function readyEvents(frame, changed, live) {
   return linesOf(frame, "service").flatMap((line) => {
@@ -108,7 +124,7 @@ function readyEvents(frame, changed, live) {
 
 /** From each fall of the number of ready servers until it is back, or is lower at the end. Having no server ends with the
  * first: a reload may have removed the others.
- * @param {import("./history.js").Frame} frame @param {import("./history.js").Line} line */
+ * @param {Frame} frame @param {Line} line */
 function dips(frame, line) {
   /** @type {{at: number, from: number, lowest: number, end: number | null}[]} */
   const all = [];
@@ -126,7 +142,7 @@ function dips(frame, line) {
 
 /** Moments at which a level changed. A step that lasts for one row only counts as well: a server that failed its checks
  * once was away.
- * @param {import("./history.js").Frame} frame @param {import("./history.js").Column} column
+ * @param {Frame} frame @param {Column} column
  * @returns {{at: number, from: number, to: number}[]} */
 function steps(frame, column) {
   const changes = [];

@@ -44,7 +44,7 @@ export function duration(ms) {
   const minutes = Math.round(seconds / 60);
   if (minutes < 60) return minutes + SPACE + "min";
   if (minutes < 48 * 60) return twoParts(minutes, 60, "h", "min");
-  return Math.round(minutes / 1440) + SPACE + "d";
+  return count(minutes / 1440) + SPACE + "d";
 }
 
 /** @param {number} value @param {number} size @param {string} large @param {string} small */

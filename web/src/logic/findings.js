@@ -1,10 +1,6 @@
 // Findings as the page reads them: which are serious, which server each is about, and whether it proposes a drain.
 // The doctor judges, not the page. No DOM.
 
-/** @typedef {import("../api.js").Finding} Finding */
-/** @typedef {import("./services.js").ServiceRow} ServiceRow */
-/** @typedef {import("./services.js").ServerRow} ServerRow */
-
 /** What a rule says, in a word for a table. */
 const WORDS = /** @type {Record<string, string>} */ ({
   server_slow: "slow",
@@ -17,6 +13,15 @@ const WORDS = /** @type {Record<string, string>} */ ({
   client_spike: "client spike",
   balance_skewed: "uneven load",
 });
+
+/** The level of each severity, for its shape and colour.
+ * @type {Record<string, "bad" | "warn" | "change" | "idle">} */
+const LEVELS = { critical: "bad", warning: "warn", advice: "change", note: "idle" };
+
+/** @param {string} severity */
+export function levelOf(severity) {
+  return LEVELS[severity] ?? "idle";
+}
 
 /** A key that tells one finding from another, over time too.
  * @param {Pick<Finding, "rule" | "subject" | "namespace">} finding */
@@ -35,7 +40,7 @@ export function failsWrongly({ rule, subject, service }) {
   return rule === "checks_blind" && subject === `checks of ${service}`;
 }
 
-/** @param {Finding} finding @returns {import("./condition.js").Condition} */
+/** @param {Finding} finding @returns {Condition} */
 export function conditionOf(finding) {
   return {
     level: finding.severity === "critical" ? "bad" : "warn",

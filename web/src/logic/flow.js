@@ -5,21 +5,15 @@
 import { isTrouble, worstOf } from "./condition.js";
 import { newest, requestRate } from "./traffic.js";
 
-/** @typedef {import("./services.js").ServiceRow} ServiceRow */
 /** @typedef {import("./condition.js").Level} Level */
-/**
- * @typedef {object} Node
- * @property {string} key @property {string} label @property {number} rate @property {Level} level
- * @property {string} word Trouble in a word, or "". @property {string | null} service The service to open.
- * @property {number} stands How many things this node stands for.
- */
+/** @typedef {import("../types.js").Node} Node */
 /** @typedef {{from: string, to: string, rate: number | null, level: Level}} Link rate null: not counted by the API. */
 /** @typedef {{title: string, nodes: Node[]}} Column */
 /** @typedef {{columns: Column[], links: Link[]}} Flow */
 
 const NODES_MAX = 9;
 
-/** @param {import("../api.js").Traffic | undefined} traffic @param {ServiceRow[]} services
+/** @param {Traffic | undefined} traffic @param {ServiceRow[]} services
  * @param {unknown} configuration @returns {Flow} */
 export function flow(traffic, services, configuration) {
   const listeners = (traffic?.listeners ?? []).map((one) =>
@@ -108,7 +102,7 @@ function endsOf(services) {
   const all = services.flatMap((one) => one.servers);
   const zoned = all.some(({ server }) => server.zone != null);
   const byServer = all.length <= NODES_MAX || !zoned;
-  /** @type {Map<string, {node: Node, rows: import("./services.js").ServerRow[]}>} */
+  /** @type {Map<string, {node: Node, rows: ServerRow[]}>} */
   const ends = new Map();
   /** @type {Map<string, Link>} */
   const links = new Map();

@@ -6,20 +6,7 @@ import { clock, duration, moment, plural } from "./figures.js";
 import { about, findingKey, isSerious, toDrain } from "./findings.js";
 import { newest } from "./traffic.js";
 
-/** @typedef {import("../api.js").Finding} Finding */
-/** @typedef {import("./services.js").ServiceRow} ServiceRow */
-/** @typedef {import("./services.js").ServerRow} ServerRow */
-/**
- * @typedef {object} Headline
- * @property {"bad" | "warn" | "fine" | "idle"} level
- * @property {string} key Tells one trouble from another, while its figures change.
- * @property {string} title
- * @property {string} detail
- * @property {string[]} consequences
- * @property {{page: string, name: string | null} | null} evidence
- * @property {{service: ServiceRow, row: ServerRow} | null} drain The server that the finding proposes to drain.
- * @property {{page: string, count: number} | null} more Further troubles, and the page that lists them.
- */
+/** @typedef {import("../types.js").Headline} Headline */
 /** @typedef {{service: ServiceRow, rows: ServerRow[], word: string, why: string}} State A state that no finding explains. */
 
 const HOUR_S = 3600;
@@ -28,7 +15,7 @@ const HOUR_S = 3600;
  * @param {ServiceRow[]} input.services @param {Finding[]} input.findings
  * @param {{ready: boolean, uptime_s: number} | undefined} input.status
  * @param {string | null} input.unexamined Why traffic is not examined, if it is not.
- * @param {import("../api.js").Traffic | undefined} input.traffic
+ * @param {Traffic | undefined} input.traffic
  * @param {number | null} input.changed When something last happened; null: not known. @param {number} input.now
  * @returns {Headline} */
 export function headline({ services, findings, status, unexamined, traffic, changed, now }) {
@@ -68,7 +55,7 @@ export function whyUnexamined(findings, error, history) {
 }
 
 /** @param {ServiceRow[]} services @param {{ready: boolean, uptime_s: number} | undefined} status
- * @param {string | null} unexamined @param {import("../api.js").Traffic | undefined} traffic @param {string} last
+ * @param {string | null} unexamined @param {Traffic | undefined} traffic @param {string} last
  * @returns {Headline} */
 function quiet(services, status, unexamined, traffic, last) {
   const say = (/** @type {"fine" | "idle"} */ level, /** @type {string} */ title) => ({
@@ -96,7 +83,7 @@ function quiet(services, status, unexamined, traffic, last) {
 }
 
 /** Whether it is known that no request has ended or is in flight.
- * @param {ServiceRow[]} services @param {import("../api.js").Traffic | undefined} traffic */
+ * @param {ServiceRow[]} services @param {Traffic | undefined} traffic */
 function isIdle(services, traffic) {
   if (!traffic) return false;
   const windows = [...traffic.listeners, ...traffic.services].flatMap((one) => one.windows);

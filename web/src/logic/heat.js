@@ -1,7 +1,6 @@
 // A heat strip: one cell for each span of time, darker the further a response time is above what is usual for the
 // service. Equal neighbours are joined, so that a calm strip is one shape. No DOM.
 
-/** @typedef {import("./history.js").Column} Column */
 /** @typedef {{x: number, width: number, level: number}} Run Level -1: nothing measured. */
 
 /** How many times the usual time each level begins at. */

@@ -3,24 +3,6 @@
 
 /** @typedef {import("../api.js").History} Answer */
 /** @typedef {(number | null)[]} Column */
-/**
- * @typedef {object} Line One series of a frame.
- * @property {string} kind
- * @property {string | null} listener
- * @property {string | null} service
- * @property {string | null} server
- * @property {Record<string, Column>} columns
- * @property {Map<string, number[]>} causes By cause, a count for each row; "" stands for all rarer causes.
- */
-/**
- * @typedef {object} Frame
- * @property {boolean} enabled
- * @property {number} stepMs
- * @property {number[]} ended When each row ended, the oldest first.
- * @property {number[]} covered How long each row is, in ms.
- * @property {Map<string, Line>} lines
- * @property {number} leftOut
- */
 
 /** @returns {Frame} */
 export function emptyFrame() {

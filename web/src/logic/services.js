@@ -4,28 +4,11 @@ import { isTrouble, serverCondition, serviceCondition } from "./condition.js";
 import { isSerious } from "./findings.js";
 import { newest, usualFirstByte } from "./traffic.js";
 
-/** @typedef {import("../api.js").Finding} Finding */
-/** @typedef {import("./condition.js").Condition} Condition */
-/**
- * @typedef {object} ServerRow A server with all that the page shows of it.
- * @property {import("../api.js").Server} server
- * @property {import("../api.js").ServerWindow | undefined} window The last ten seconds.
- * @property {Condition} condition
- * @property {Finding | undefined} finding
- */
-/**
- * @typedef {object} ServiceRow
- * @property {import("../api.js").Service} service
- * @property {import("../api.js").ServiceTraffic | undefined} traffic
- * @property {number | null} usual The usual first byte of its servers, in ms.
- * @property {Condition} condition
- * @property {ServerRow[]} servers In order of the configuration.
- * @property {ServerRow[]} troubled
- * @property {import("../api.js").Maintenance | undefined} maintenance Set while it is in maintenance.
- */
+/** @typedef {import("../types.js").ServerRow} ServerRow */
+/** @typedef {import("../types.js").ServiceRow} ServiceRow */
 
 /** Services joined with their traffic and findings, which are sorted by severity.
- * @param {import("../api.js").Service[]} services @param {import("../api.js").Traffic | undefined} traffic
+ * @param {import("../api.js").Service[]} services @param {Traffic | undefined} traffic
  * @param {Finding[]} findings @param {import("../api.js").Maintenance[]} [maintenance] @returns {ServiceRow[]} */
 export function serviceRows(services, traffic, findings, maintenance = []) {
   const trafficOf = new Map(traffic?.services.map((one) => [one.name, one]));

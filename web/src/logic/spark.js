@@ -1,7 +1,5 @@
 // A small line, and the areas of a stacked one, as SVG paths. Gaps stay gaps. No DOM.
 
-/** @typedef {import("./history.js").Column} Column */
-
 /** The largest value of a column, at least `floor`.
  * @param {Column} column @param {number} floor */
 function top(column, floor) {

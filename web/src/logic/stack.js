@@ -1,6 +1,5 @@
 // Counts by cause as stacked areas: each line is the sum of itself and those below. No DOM.
 
-/** @typedef {import("./history.js").Column} Column */
 /** @typedef {{name: string, total: number, values: Column}} Layer */
 
 /** A response with a status of 500 and above that a server sent: it was forwarded, so its cause is `completed`. */
@@ -9,7 +8,7 @@ const COMPLETED = "completed";
 
 /** How requests ended that were not served well: the most frequent causes of several lines as layers of rates, the
  * largest first, and the servers' 5xx among them; the rest is one layer.
- * @param {import("./history.js").Frame} frame @param {import("./history.js").Line[]} lines
+ * @param {Frame} frame @param {Line[]} lines
  * @param {number} layersMax @returns {Layer[]} */
 export function endings(frame, lines, layersMax) {
   /** @type {Map<string, number[]>} */
@@ -49,7 +48,7 @@ export function endings(frame, lines, layersMax) {
 
 /** What counts as completed, but was not served: a row's requests are the failed, the refused, those that
  * failed because of the client, and the served ones.
- * @param {import("./history.js").Line} line */
+ * @param {Line} line */
 function server5xx({ columns, causes }) {
   return (causes.get(COMPLETED) ?? []).map((completed, row) => {
     const of = (/** @type {string} */ name) => columns[name]?.[row] ?? 0;
@@ -74,7 +73,7 @@ export function stacked(layers) {
 }
 
 /** Times with nulls where rows are missing, so that a chart does not draw a line over a pause.
- * @param {import("./history.js").Frame} frame @param {Column[]} columns
+ * @param {Frame} frame @param {Column[]} columns
  * @returns {{times: number[], columns: Column[]}} Times in seconds. */
 export function withGaps(frame, columns) {
   /** @type {number[]} */

@@ -8,20 +8,8 @@ import { failsWrongly } from "./findings.js";
 import { line, linesOf } from "./history.js";
 import { minute, newest } from "./traffic.js";
 
-/** @typedef {import("./history.js").Frame} Frame */
-/** @typedef {import("./history.js").Line} Line */
-/** @typedef {import("./history.js").Column} Column */
 /** @typedef {[number, number]} Rows */
-/**
- * @typedef {object} Tile
- * @property {string} label @property {string} value @property {string} unit
- * @property {string} note @property {Column} line
- */
-/**
- * @typedef {object} Now What the history does not know of this moment.
- * @property {import("../api.js").ServiceTraffic[]} services
- * @property {{inFlight: number, limit: number | null, waiting: number, shared: boolean}} levels
- */
+/** @typedef {import("../types.js").Now} Now */
 /** @typedef {{label: string, value: number | null, service: string}} Quantile */
 
 const WINDOW_MS = 10_000;
@@ -199,7 +187,7 @@ const TILES = {
 };
 
 /** Whether a finding is about the figure of a tile; a quantile is that of one service.
- * @param {Tile} tile @param {import("../api.js").Finding[]} serious */
+ * @param {Tile} tile @param {Finding[]} serious */
 export function isMarked({ label }, serious) {
   return serious.some((finding) => {
     const { rule, service } = finding;

@@ -49,7 +49,7 @@ export function median(values) {
 }
 
 /** What is usual: the median of the servers' median response times in ms, each of the newest window with enough requests.
- * @param {import("../api.js").ServiceTraffic | undefined} traffic @returns {number | null} */
+ * @param {ServiceTraffic | undefined} traffic @returns {number | null} */
 export function usualFirstByte(traffic) {
   return median(
     (traffic?.servers ?? []).flatMap(

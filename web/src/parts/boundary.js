@@ -3,7 +3,7 @@
 import { Component } from "../../vendor/preact.js";
 import { html } from "../html.js";
 
-/** @typedef {{children?: any}} Props */
+/** @typedef {{children?: any, whole?: boolean}} Props Whole: no other view is left. */
 
 /** @extends {Component<Props, {failure: string | null}>} */
 export class Boundary extends Component {
@@ -21,6 +21,6 @@ export class Boundary extends Component {
   render() {
     if (this.state.failure == null) return this.props.children;
     return html`<section class="card" role="alert"><h1>This view could not be drawn</h1>
-      <p>${this.state.failure}</p><p>The other views still work. Reloading the page may help; please report it with the version of Weir.</p></section>`;
+      <p>${this.state.failure}</p><p>${this.props.whole ? "" : "The other views still work. "}Reloading the page may help; please report it with the version of Weir.</p></section>`;
   }
 }

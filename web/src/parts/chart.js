@@ -6,18 +6,8 @@ import { window as spanOf } from "../logic/address.js";
 import { usePage, useWidth } from "../use.js";
 import { createPlot, dataOf, restLegend } from "./plot.js";
 
-/** @typedef {import("../logic/history.js").Column} Column */
 /** @typedef {{label: string, values: Column, color: string, dash?: boolean, fill?: boolean}} Series Color: a custom property. */
-/**
- * @typedef {object} Props
- * @property {string} title @property {string} unit
- * @property {import("../logic/history.js").Frame} frame
- * @property {Series[]} series @property {(value: number | null) => string} format
- * @property {boolean} [stack] Areas on top of each other: values are sums, the lowest first.
- * @property {boolean} [whole] Only whole numbers on the scale: what is counted has no halves.
- * @property {boolean} [log] A logarithmic scale, for times whose quantiles lie far apart.
- * @property {number} [height]
- */
+/** @typedef {import("../types.js").Props} Props */
 
 /** @param {Props} props */
 export function Chart(props) {

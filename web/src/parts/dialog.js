@@ -5,7 +5,7 @@ import { html, useEffect, useRef, useState } from "../html.js";
 /**
  * @typedef {object} Props
  * @property {any} heading @property {import("../logic/effect.js").Effect | null} effect Null: nothing changes.
- * @property {() => Promise<import("../source/source.js").Outcome> | undefined} [perform]
+ * @property {() => Promise<Outcome> | undefined} [perform]
  * @property {() => void} onClose @property {any} [children] What there is to choose.
  */
 

@@ -1,7 +1,7 @@
 // Events: a list, and the same events on the axis of the chosen span.
 
 import { html, useState } from "../html.js";
-import { clock, date, moment } from "../logic/figures.js";
+import { clock, count, date, moment, plural } from "../logic/figures.js";
 import { format, link, window as spanOf } from "../logic/address.js";
 import { usePage, useWidth } from "../use.js";
 import { Mark } from "./mark.js";
@@ -15,6 +15,7 @@ export function EventList() {
   const shown = all ? board.events : board.events.slice(0, LIST_ROWS);
   return html`<section class="card events" aria-labelledby="happened">
     <h2 id="happened">Events</h2>
+    ${board.errors.changes != null && html`<p class="empty">Changes are not known: ${board.errors.changes}.</p>`}
     ${shown.length === 0 && html`<p class="empty">No event is known.</p>`}
     <ol>${shown.map(
       (event) => html`<li key=${event.key} class=${event.kind}>
@@ -24,10 +25,11 @@ export function EventList() {
         ${event.detail && html`<p>${event.detail}</p>`}</div>
     </li>`,
     )}</ol>
+    ${all && board.eventsLeftOut > 0 && html`<p class="empty">${plural(board.eventsLeftOut, "older event")} not listed.</p>`}
     ${
       board.events.length > LIST_ROWS &&
       html`<button type="button" class="quiet" onClick=${() => setAll(!all)}>
-      ${all ? "Fewer" : `All ${board.events.length}`}</button>`
+      ${all ? "Fewer" : `All ${count(board.events.length)}${board.eventsLeftOut > 0 ? ` listed, of ${count(board.events.length + board.eventsLeftOut)}` : ""}`}</button>`
     }
   </section>`;
 }
@@ -38,11 +40,12 @@ const KEY_STEPS = 90;
 /** The axis of the chosen span. A click on it, or on an event, moves every chart to that moment; so do the arrow keys on
  * the slider that lies on it. */
 export function Timeline() {
-  const { board, address } = usePage();
+  const { board, address, source } = usePage();
   const [box, width] = useWidth();
   const [start, end] = spanOf(address, board.now);
   const x = (/** @type {number} */ at) => ((at - start) / (end - start)) * width;
   const inside = board.events.filter(({ at }) => at >= start && at <= end);
+  const oldest = board.events.at(-1)?.at ?? start;
   const pick = (/** @type {any} */ event) => {
     if (event.target.closest("a")) return;
     const left = event.clientX - event.currentTarget.getBoundingClientRect().left;
@@ -74,8 +77,9 @@ export function Timeline() {
       )}
     </svg>
     <input type="range" min="0" max=${KEY_STEPS} step="1" value=${(((address.at ?? end) - start) / (end - start)) * KEY_STEPS} onInput=${slide}
-      aria-label="Moment that figures and charts show" aria-valuetext=${address.at == null ? "now" : clock(address.at)} />`
+      aria-label="Moment that figures and charts show" aria-valuetext=${address.at == null ? (source.recording ? "the end of the recording" : "now") : clock(address.at)} />`
     }
+    ${board.eventsLeftOut > 0 && oldest > start && html`<p class="empty">Events before ${moment(oldest, board.now)} are not listed.</p>`}
   </div>`;
 }
 

@@ -3,21 +3,13 @@
 import { html, useEffect, useRef, useState } from "../html.js";
 import { link } from "../logic/address.js";
 import { duration, evidence, moment } from "../logic/figures.js";
-import { about, findingKey } from "../logic/findings.js";
+import { about, findingKey, levelOf } from "../logic/findings.js";
 import { usePage } from "../use.js";
 import { ChangeServer, proposed } from "./change.js";
 import { Copy } from "./copy.js";
 import { Mark } from "./mark.js";
 import { Prose } from "./prose.js";
 
-/** @typedef {import("../api.js").Finding} Finding */
-
-const LEVELS = /** @type {Record<string, string>} */ ({
-  critical: "bad",
-  warning: "warn",
-  advice: "change",
-  note: "idle",
-});
 const EVIDENCE_ROWS = 8;
 const SERVERS_MAX = 4;
 
@@ -30,7 +22,7 @@ export function FindingCard({ finding, chosen }) {
   useEffect(() => {
     if (chosen) card.current?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
-  const level = LEVELS[finding.severity] ?? "idle";
+  const level = levelOf(finding.severity);
   const lasted = duration((finding.is_present ? board.now : finding.last_seen_unix_ms) - finding.first_seen_unix_ms);
   const rows = all ? finding.evidence : finding.evidence.slice(0, EVIDENCE_ROWS);
   const { service, rows: servers } = about(finding, board.services) ?? { service: null, rows: [] };

@@ -20,7 +20,7 @@ export function FlowMap() {
     [board.traffic, board.services, configuration],
   );
   if (!board.traffic) {
-    return html`<section class="card"><h2>Traffic</h2><p class="empty">The traffic is not known.</p></section>`;
+    return html`<section class="card"><h2>Traffic</h2><p class="empty">The traffic is not known${board.errors.traffic == null ? "" : `: ${board.errors.traffic}`}.</p></section>`;
   }
   const drawn = layout(whole, Math.max(300, width));
   const uncounted = drawn.ribbons.some((one) => one.rate == null);

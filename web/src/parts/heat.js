@@ -6,8 +6,6 @@ import { LEVELS, marks, runs } from "../logic/heat.js";
 import { aligned, condensed } from "../logic/columns.js";
 import { count, duration } from "../logic/figures.js";
 
-/** @typedef {import("../logic/history.js").Column} Column */
-
 const CELLS = 60;
 const ROW = 11;
 
@@ -24,7 +22,7 @@ function summary(rows, failed, usual) {
   return `at most ${duration(slowest)}, usual is ${duration(usual)}; ${count(sum)} failed`;
 }
 
-/** @param {{frame: import("../logic/history.js").Frame, seconds: number, rows: Column[], failed: Column, usual: number | null,
+/** @param {{frame: Frame, seconds: number, rows: Column[], failed: Column, usual: number | null,
  *   label: string}} props
  * rows: in ms, one strip each, the first on top. */
 export function Heat({ frame, seconds, rows, failed, usual, label }) {

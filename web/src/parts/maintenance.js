@@ -5,7 +5,7 @@ import { maintained } from "../logic/effect.js";
 import { usePage } from "../use.js";
 import { Dialog } from "./dialog.js";
 
-/** @param {{row: import("../logic/services.js").ServiceRow}} props */
+/** @param {{row: ServiceRow}} props */
 export function Maintenance({ row }) {
   const { source } = usePage();
   // What was asked stays, whatever others do while the question is open.

@@ -20,7 +20,7 @@ export function Mark({ kind }) {
 }
 
 /** A condition: shape and word, with its reason on hover.
- * @param {{condition: import("../logic/condition.js").Condition}} props */
+ * @param {{condition: Condition}} props */
 export function State({ condition }) {
   return html`<span class=${"state " + condition.level} title=${condition.why}>
     <${Mark} kind=${condition.level} />${condition.word}</span>`;

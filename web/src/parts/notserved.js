@@ -7,7 +7,7 @@ import { STACK_ROWS, endings, stacked } from "../logic/stack.js";
 import { Chart } from "./chart.js";
 
 /** Rows in which the chart can be read, and the causes in them.
- * @param {import("../logic/history.js").Frame} frame @param {"listener" | "service"} kind @param {number} layersMax */
+ * @param {Frame} frame @param {"listener" | "service"} kind @param {number} layersMax */
 export function notServed(frame, kind, layersMax) {
   const coarse = coarser(frame, STACK_ROWS);
   return { coarse, layers: endings(coarse, linesOf(coarse, kind), layersMax) };

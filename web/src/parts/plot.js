@@ -5,7 +5,7 @@ import { clock } from "../logic/figures.js";
 import { withGaps } from "../logic/stack.js";
 
 /** @typedef {any} Plot An instance of uPlot. */
-/** @typedef {import("./chart.js").Props & {page: import("../use.js").Page}} Latest What the drawing reads at each moment. */
+/** @typedef {import("./chart.js").Props & {page: Page}} Latest What the drawing reads at each moment. */
 
 /** Shorter movements of the pointer are clicks. */
 const DRAG_MIN_PX = 6;
@@ -178,7 +178,7 @@ function linesOf(latest, strokes) {
 }
 
 /** Moves the page to the moment under the pointer.
- * @param {Plot} plot @param {import("../logic/address.js").Address} address */
+ * @param {Plot} plot @param {Address} address */
 function pick(plot, address) {
   const { left } = plot.cursor;
   if (left == null || left < 0) return;

@@ -1,9 +1,10 @@
-// Saves what the page can read as a file, and opens such a file.
+// Saves what the page can read as a file of the form that `weir bundle` writes, and opens such a file.
 
 import { html, useState } from "../html.js";
 import { SPANS } from "../logic/address.js";
 import { count, plural } from "../logic/figures.js";
 import { together } from "../logic/history.js";
+import { FORMAT, VERSION } from "../source/bundle.js";
 import { usePage } from "../use.js";
 
 export function Recording() {
@@ -11,18 +12,23 @@ export function Recording() {
   const [state, setState] = useState("");
   const { read } = source;
   const save = async () => {
-    if (!read) return;
     const services = board.services.map(({ service }) => service.name);
-    const { recording, missing } = await recordingOf(read, source.now(), services, setState);
+    const recording = await recordingOf(read, source.now(), services, setState);
     download(recording);
+    const missing = Object.entries(recording.failed).map(([path, why]) => `${path} (${why})`);
     setState(missing.length ? `saved, without: ${missing.join("; ")}` : "saved");
   };
-  const choose = async (/** @type {any} */ event) => setState(await open(event.currentTarget.files[0]));
+  const choose = async (/** @type {any} */ event) => {
+    const [file] = event.currentTarget.files;
+    // The same file can be chosen again after it was changed.
+    event.currentTarget.value = "";
+    if (file) setState(await open(file));
+  };
   return html`<section class="card" aria-labelledby="recording"><h2 id="recording">Recording</h2>
-    <p>A recording is a file with the state of this moment and the history. Open it later, on any machine, with this page.
-      It contains the names and addresses of servers, and requests in flight with their paths.</p>
+    <p>A recording is a file with the state of this moment and the history. Open it later, on any machine, with this page:
+      here, or by dropping it on any page. <code>weir bundle</code> writes such files, too. It contains the names and addresses of servers, and requests in flight with their paths.</p>
     <p class="buttons">
-      ${read && html`<button type="button" onClick=${save}>Save a recording</button>`}
+      ${source.mode === "live" && html`<button type="button" onClick=${save}>Save a recording</button>`}
       <label class="button">Open a recording<input class="hidden" type="file" accept="application/json,.json" onChange=${choose} /></label>
       <span role="status">${state}</span></p></section>`;
 }
@@ -46,18 +52,20 @@ const SERVICES_MAX = 200;
 
 /** @param {Read} read @param {number} at @param {string[]} services @param {(progress: string) => void} said */
 async function recordingOf(read, at, services, said) {
-  /** @type {string[]} */
-  const missing = [];
-  const get = (/** @type {string} */ path, /** @type {string} */ name) =>
+  /** @type {Record<string, string>} */
+  const failed = {};
+  const fail = (/** @type {string} */ path, /** @type {string} */ why) => {
+    failed[path] = failed[path] == null ? why : `${failed[path]}; ${why}`;
+  };
+  const get = (/** @type {string} */ path, /** @type {string} */ name, /** @type {string} */ what) =>
     read(path).catch((/** @type {Error} */ error) => {
-      missing.push(`${name} (${error.message || "no answer"})`);
+      fail(name, `${what}${error.message || "no answer"}`);
       return null;
     });
   said("reading the state…");
-  const answers = await Promise.all(PATHS.map((path) => get(path, path)));
+  const answers = await Promise.all(PATHS.map((path) => get(path, path, "")));
   const saved = services.slice(0, SERVICES_MAX);
-  if (saved.length < services.length)
-    missing.push(`the history of ${plural(services.length - saved.length, "service")}`);
+  if (saved.length < services.length) fail("history", `${plural(services.length - saved.length, "service")} left out`);
   // An answer has a limited size, so the history is read service by service.
   const queries = ["kind=listener", "kind=process", ...saved.map((name) => `service=${encodeURIComponent(name)}`)];
   /** @type {import("../api.js").History[]} */
@@ -67,16 +75,28 @@ async function recordingOf(read, at, services, said) {
     const parts = [];
     for (const [place, query] of queries.entries()) {
       said(`reading the history of ${label}: ${count(place + 1)} of ${count(queries.length)}…`);
-      const part = await get(`history?span_s=${seconds}&limit=1000&${query}`, `history ${query}`);
+      const part = await get(`history?span_s=${seconds}&limit=1000&${query}`, "history", `${query}: `);
       if (part) parts.push(part);
     }
     if (parts.length === 0) continue;
     const joined = parts.reduce(together);
-    if (joined.left_out > 0) missing.push(`${plural(joined.left_out, "server")} in the history of ${label}`);
+    if (joined.left_out > 0) fail("history", `${plural(joined.left_out, "server")} left out of ${label}`);
     history.push(joined);
   }
-  const known = PATHS.map((path, place) => [path, answers[place]]).filter(([, value]) => value != null);
-  return { recording: { at_unix_ms: at, answers: Object.fromEntries(known), history }, missing };
+  const starts = history.flatMap((one) => (one.ended_unix_ms.length ? one.ended_unix_ms[0] - one.step_ms : []));
+  return {
+    format: FORMAT,
+    version: VERSION,
+    at_unix_ms: at,
+    from_unix_ms: Math.min(at, ...starts),
+    // The admin API does not say which host it is.
+    host: null,
+    answers: Object.fromEntries(
+      PATHS.flatMap((path, place) => (answers[place] == null ? [] : [[path, answers[place]]])),
+    ),
+    history,
+    failed,
+  };
 }
 
 /** @param {{at_unix_ms: number}} recording */

@@ -2,17 +2,6 @@
 
 import { html, useState } from "../html.js";
 
-/**
- * @template T
- * @typedef {object} TableColumn
- * @property {any} title @property {(row: T) => any} cell
- * @property {boolean} [number] Right-aligned. @property {string} [kind] A class: "opt" is left out on narrow screens.
- * @property {string} [unit] Part of the title.
- * @property {number} [width] In px, at least; what is left over goes to columns without one. Tables of one kind on a page
- *   have the same widths, so that their columns stand below each other.
- * @property {(row: T) => string | number} [order] Makes the column sortable.
- */
-
 const ROW_PX = 34;
 const VIEW_ROWS = 16;
 const SPARE = 6;

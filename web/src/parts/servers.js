@@ -13,8 +13,6 @@ import { Heat, HeatKey } from "./heat.js";
 import { Rows } from "./rows.js";
 import { ChangeServer, proposed } from "./change.js";
 
-/** @typedef {import("../logic/services.js").ServerRow} ServerRow */
-
 /** Up to this many servers are all shown. */
 const SHOWN_MAX = 24;
 
@@ -37,7 +35,7 @@ function useServerRows(service, full) {
   };
 }
 
-/** @param {{row: import("../logic/services.js").ServiceRow, full: boolean, explain: boolean}} props
+/** @param {{row: ServiceRow, full: boolean, explain: boolean}} props
  * full: all columns, on the service's page; explain: what the shades of the strips mean. */
 export function Servers({ row, full, explain }) {
   const { source, address } = usePage();
@@ -98,12 +96,12 @@ function summary(rest) {
   return `${countsOf(rest)}. The median server answers ${figure(rates)} requests/s with p50 ${duration(p50)}. `;
 }
 
-/** @param {import("../logic/services.js").ServiceRow} row @param {import("../logic/history.js").Frame} frame
+/** @param {ServiceRow} row @param {Frame} frame
  * @param {{seconds: number, when: string, quantiles: string[]}} strips What the strips show. @param {boolean} full @param {boolean} zoned @param {((one: ServerRow) => void) | null} act
- * @returns {import("./rows.js").TableColumn<ServerRow>[]} */
+ * @returns {TableColumn<ServerRow>[]} */
 function columns(row, frame, { seconds, when, quantiles }, full, zoned, act) {
   const weighted = row.servers.some(({ server }) => server.weight !== 1 || server.weight_configured !== 1);
-  /** @type {(import("./rows.js").TableColumn<ServerRow> | false | null)[]} */
+  /** @type {(TableColumn<ServerRow> | false | null)[]} */
   const all = [
     {
       title: "Server",

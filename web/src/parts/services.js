@@ -12,10 +12,8 @@ import { Rows } from "./rows.js";
 import { Spark } from "./spark.js";
 import { State } from "./mark.js";
 
-/** @typedef {import("../logic/services.js").ServiceRow} ServiceRow */
-
 /** The figures of a service now, or at the chosen moment.
- * @param {ServiceRow} row @param {import("../board.js").Board} board @param {number | null} at */
+ * @param {ServiceRow} row @param {Board} board @param {number | null} at */
 function figures(row, { frame }, at) {
   if (at == null) {
     const window = newest(row.traffic);
@@ -52,7 +50,7 @@ export function Services({ rows }) {
   const span = shownSpan(frame, address, board.now);
   const requests = (/** @type {ServiceRow} */ row) =>
     aligned(frame, perSecond(frame, line(frame, "service", row.service.name)?.columns.requests), span);
-  /** @type {import("./rows.js").TableColumn<ServiceRow>[]} */
+  /** @type {TableColumn<ServiceRow>[]} */
   const columns = [
     {
       title: "Service",

@@ -4,7 +4,7 @@ import { html } from "../html.js";
 import { spark } from "../logic/spark.js";
 import { condensed } from "../logic/columns.js";
 
-/** @param {{line: import("../logic/history.js").Column, height: number, warn?: boolean, label: string,
+/** @param {{line: Column, height: number, warn?: boolean, label: string,
  *   cells?: number, marker?: number | null, floor?: number}} props
  * marker: a place between 0 and 1; floor: the scale reaches at least this far, so that noise is not a mountain. */
 export function Spark({ line, height, warn = false, label, cells = 120, marker = null, floor = 0 }) {

@@ -33,7 +33,7 @@ export class Api {
   }
 
   /** Changes something.
-   * @param {string} path @param {object | null} body @returns {Promise<import("./source.js").Outcome>} */
+   * @param {string} path @param {object | null} body @returns {Promise<Outcome>} */
   async act(path, body) {
     try {
       const answer = await this.#post(path, body);

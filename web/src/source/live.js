@@ -10,10 +10,7 @@ import { History } from "./rows.js";
 import { Session } from "./session.js";
 import { readStream } from "./stream.js";
 
-/** @typedef {import("./source.js").Connection} Connection */
 /** @typedef {import("./source.js").Listener} Listener */
-/** @typedef {import("./source.js").Reading} Reading */
-/** @typedef {import("./source.js").Source} Source */
 /** @typedef {{path: string, everyMs: number, due: number, listeners: Set<Listener>, last: Reading | null}} Watch */
 /** @typedef {{pass: () => void, failure: string | null}} Result Failure: why there was no answer at all. */
 
@@ -213,6 +210,7 @@ export function live() {
 
   return {
     mode: "live",
+    recording: null,
     now,
     watch(path, everyMs, listener) {
       const watch = watches.get(path) ?? {

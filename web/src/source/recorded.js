@@ -1,33 +1,37 @@
 // A recorded source: the answers of one moment and its history, from a file. Nothing is fetched, nothing changes.
-//
-// The file is a JSON object: `at_unix_ms`, `answers` by path as in /api/v1/ ("traffic", "services", …), and `history`,
-// a list of answers of /api/v1/history with all columns.
 
 import { emptyFrame, merge } from "../logic/history.js";
 
-/** @typedef {import("./source.js").Source} Source */
-/** @typedef {{at_unix_ms: number, answers: Record<string, any>, history: import("../api.js").History[]}} Recording */
-
 /** @param {Recording} recording @returns {Source} */
 export function recorded(recording) {
+  const { host, from, at, answers, failed } = recording;
+  const missing = (/** @type {string} */ path) => failed[path] ?? "it was not recorded";
   return {
     mode: "recorded",
-    now: () => recording.at_unix_ms,
+    recording: { host, from, at },
+    now: () => at,
     watch(path, _everyMs, listener) {
-      const value = recording.answers[path.split("?")[0]] ?? null;
-      listener({ value, error: value == null ? "The recording does not contain this." : null });
+      const value = answers[path] ?? null;
+      listener({ value, error: value == null ? missing(path) : null });
       return () => {};
     },
     history(query, listener) {
-      const answer = best(recording.history, (query.until ?? recording.at_unix_ms) - query.span * 1000);
-      listener({ frame: answer ? cut(answer, query, recording.at_unix_ms) : emptyFrame(), error: null });
+      const answer = best(recording.history, (query.until ?? at) - query.span * 1000);
+      const frame = answer ? cut(answer, query, at) : emptyFrame();
+      listener({ frame, error: answer ? (failed.history ?? null) : missing("history") });
       return () => {};
     },
     connection(listener) {
       listener({ phase: "connected", since: null, retryAt: null, why: "", session: false });
       return () => {};
     },
-    read: null,
+    async read(path) {
+      // Of one service the recording has what it has of all.
+      const name = path.split(/[/?]/)[0];
+      const answer = name === "history" ? recording.history : answers[name];
+      if (answer == null || (Array.isArray(answer) && answer.length === 0)) throw new Error(missing(name));
+      return answer;
+    },
     act: null,
     preview: null,
     signIn: null,
@@ -46,7 +50,7 @@ function best(answers, startMs) {
   return sorted.find((one) => startOf(one) <= Math.max(startMs, earliest)) ?? longest;
 }
 
-/** @param {import("../api.js").History} answer @param {import("./source.js").HistoryQuery} query @param {number} end */
+/** @param {import("../api.js").History} answer @param {HistoryQuery} query @param {number} end */
 function cut(answer, query, end) {
   const until = query.until ?? end;
   const from = until - query.span * 1000;

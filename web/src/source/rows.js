@@ -3,7 +3,7 @@
 import { emptyFrame, merge, together } from "../logic/history.js";
 import { HISTORY_SERIES_MAX } from "./source.js";
 
-/** @typedef {import("./source.js").HistoryQuery} Query */
+/** @typedef {HistoryQuery} Query */
 /** @typedef {(path: string) => Promise<any>} Read */
 
 /** Rows that are asked for again, in case the last answer came just before one was added. */
@@ -21,7 +21,7 @@ const LENGTHS = [
 const NUMBERS_MAX = 300_000;
 
 export class History {
-  /** @param {Query} query @param {(reading: import("./source.js").HistoryReading) => void} listener */
+  /** @param {Query} query @param {(reading: HistoryReading) => void} listener */
   constructor(query, listener) {
     this.query = query;
     this.listener = listener;

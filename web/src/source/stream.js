@@ -11,11 +11,7 @@ const EVENT_LENGTH_MAX = 32_000_000;
  * @typedef {{kind: "refused", status: number, message: string} | {kind: "lost", why: string, silent: boolean}
  *   | {kind: "closing"} | {kind: "stopped"}} End
  */
-/**
- * @typedef {object} Listener
- * @property {() => void} heard Called when anything arrives, also the head of the answer.
- * @property {(event: import("./sse.js").ServerEvent) => void} event
- */
+/** @typedef {import("../types.js").Listener} Listener */
 
 /** Reads events until the stream ends, and returns how it ended.
  * @param {string} path @param {Record<string, string>} headers @param {AbortSignal} stop @param {Listener} listener

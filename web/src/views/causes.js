@@ -59,8 +59,8 @@ export function CausesView() {
     </section>`;
 }
 
-/** @param {import("../logic/address.js").Address} address @param {number} requests @param {Map<string, number>} inSpan
- * @returns {import("../parts/rows.js").TableColumn<Cause>[]} */
+/** @param {Address} address @param {number} requests @param {Map<string, number>} inSpan
+ * @returns {TableColumn<Cause>[]} */
 function columns(address, requests, inSpan) {
   return [
     {

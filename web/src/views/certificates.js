@@ -30,7 +30,7 @@ export function CertificatesView() {
         empty=${value ? "No listener has a certificate from a file." : error == null ? "Loading…" : "Certificates from files are not known."} /></section>`;
 }
 
-/** @param {number} now @returns {import("../parts/rows.js").TableColumn<Certificate>[]} */
+/** @param {number} now @returns {TableColumn<Certificate>[]} */
 function fileColumns(now) {
   return [
     {
@@ -61,7 +61,7 @@ function fileColumns(now) {
   ];
 }
 
-/** @param {number} now @returns {import("../parts/rows.js").TableColumn<AcmeCertificate>[]} */
+/** @param {number} now @returns {TableColumn<AcmeCertificate>[]} */
 function acmeColumns(now) {
   const at = (/** @type {string | null} */ time) => (time == null ? null : Date.parse(time));
   return [

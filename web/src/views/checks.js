@@ -8,8 +8,6 @@ import { Mark } from "../parts/mark.js";
 import { Rows } from "../parts/rows.js";
 import { Unavailable } from "../parts/unavailable.js";
 
-/** @typedef {import("../api.js").Endpoint} Endpoint */
-
 const FAILED_SHARE = 0.05;
 
 export function ChecksView() {
@@ -44,8 +42,8 @@ function failing({ ended, failed }) {
   return Boolean(ended && failed && failed / ended > FAILED_SHARE);
 }
 
-/** @param {import("../logic/address.js").Address} address
- * @returns {import("../parts/rows.js").TableColumn<Endpoint>[]} */
+/** @param {Address} address
+ * @returns {TableColumn<Endpoint>[]} */
 function columns(address) {
   return [
     {

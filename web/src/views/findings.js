@@ -1,16 +1,16 @@
 // The findings of the doctor, with evidence and remedies, and what it could not check.
 
 import { html } from "../html.js";
-import { ago, duration, plural } from "../logic/figures.js";
+import { duration, plural } from "../logic/figures.js";
 import { findingKey } from "../logic/findings.js";
-import { usePage } from "../use.js";
+import { usePage, useWhen } from "../use.js";
 import { FindingCard } from "../parts/finding.js";
 
-/** @typedef {import("../api.js").Finding} Finding */
-
 export function FindingsView() {
-  const { board, address } = usePage();
+  const { board, address, source } = usePage();
   const answer = board.findings;
+  const looked = useWhen(answer?.looked_at_unix_ms ?? 0);
+  const word = source.recording ? "" : " now";
   if (!answer)
     return html`<h1>Findings</h1><section class="card"><p class="empty">${board.errors.findings ?? "Loading…"}</p></section>`;
   if (!answer.enabled) {
@@ -20,16 +20,18 @@ export function FindingsView() {
   const ended = answer.findings.filter((one) => !one.is_present);
   const card = (/** @type {Finding} */ one) =>
     html`<${FindingCard} key=${findingKey(one)} finding=${one} chosen=${findingKey(one) === address.name} />`;
-  const examined =
-    answer.looked_at_unix_ms == null
-      ? "has not examined this host yet"
-      : `examined this host ${ago(board.now - answer.looked_at_unix_ms)}`;
+  const examined = answer.looked_at_unix_ms == null ? "has not examined this host yet" : `examined this host ${looked}`;
   const every = answer.interval_ms ? `, and does so every ${duration(answer.interval_ms)}` : "";
   const traffic = board.frame.enabled
     ? "It examines the traffic every second."
     : "It does not examine the traffic: history_memory_max is 0 in the configuration.";
   return html`<h1>Findings</h1>
-    <p class="lead">The doctor ${examined}${every}. ${traffic} ${present.length ? `${plural(present.length, "finding")} now.` : "No findings now."}</p>
+    <p class="lead">The doctor ${examined}${every}. ${traffic} ${present.length ? `${plural(present.length, "finding")}${word}.` : `No findings${word}.`}</p>
+    ${
+      address.name != null &&
+      !answer.findings.some((one) => findingKey(one) === address.name) &&
+      html`<p class="notice">The chosen finding has ended, and is no longer listed: ${address.name}</p>`
+    }
     ${present.map(card)}
     ${ended.length > 0 && html`<h2>Ended in the last minute</h2>${ended.map(card)}`}
     <section class="card" aria-labelledby="unchecked"><h2 id="unchecked">Not checked</h2>

@@ -54,7 +54,7 @@ export function Overview() {
     </div>`;
 }
 
-/** @param {{row: import("../logic/services.js").ServiceRow, first: boolean}} props */
+/** @param {{row: ServiceRow, first: boolean}} props */
 function Detailed({ row, first }) {
   const { address } = usePage();
   const { service, traffic } = row;

@@ -2,8 +2,8 @@
 
 import { html, useEffect, useState } from "../html.js";
 import { link } from "../logic/address.js";
-import { count, duration } from "../logic/figures.js";
-import { limit, requestKey, sentences, stageText, track } from "../logic/story.js";
+import { clock, count, duration } from "../logic/figures.js";
+import { limit, requestKey, sentences, stageText, track, waterfall } from "../logic/story.js";
 import { usePage, useWatch } from "../use.js";
 import { Rows } from "../parts/rows.js";
 import { Unavailable } from "../parts/unavailable.js";
@@ -11,7 +11,7 @@ import { Unavailable } from "../parts/unavailable.js";
 /** @typedef {import("../logic/story.js").Tracked} Tracked */
 
 export function RequestsView() {
-  const { address } = usePage();
+  const { address, board, source } = usePage();
   const reading = useWatch("requests");
   const configuration = useWatch("configuration").value?.configuration;
   const answer = /** @type {import("../api.js").Requests | null} */ (reading.value);
@@ -34,7 +34,7 @@ export function RequestsView() {
     ${address.name != null && html`<${Story} tracked=${story} inFlight=${Boolean(chosen)} configuration=${configuration} />`}
     <${Unavailable} path="requests" why=${reading.error} />
     <section class="card" aria-labelledby="now">
-      <h2 id="now">In flight now <span>${answer ? `${count(answer.in_flight)}, the oldest first${answer.in_flight > rows.length ? `; ${count(rows.length)} listed` : ""}` : reading.error == null ? "loading" : "not known"}</span></h2>
+      <h2 id="now">In flight ${source.recording ? `at ${clock(board.now)}` : "now"} <span>${answer ? `${count(answer.in_flight)}, the oldest first${answer.in_flight > rows.length ? `; ${count(rows.length)} listed` : ""}` : reading.error == null ? "loading" : "not known"}</span></h2>
       ${stages.size > 0 && html`<p class="lead">${[...stages].map(([stage, number]) => `${count(number)} ${stageText(stage, number)}`).join(" · ")}</p>`}
       ${answer && answer.workers_silent > 0 && html`<p class="warning">${count(answer.workers_silent)} workers did not answer within a second; their requests are missing.</p>`}
       ${
@@ -54,8 +54,8 @@ function logOf(configuration) {
   return typeof access === "string" ? ` (${access})` : "";
 }
 
-/** @param {import("../logic/address.js").Address} address
- * @returns {import("../parts/rows.js").TableColumn<Tracked>[]} */
+/** @param {Address} address
+ * @returns {TableColumn<Tracked>[]} */
 function columns(address) {
   return [
     {
@@ -67,9 +67,8 @@ function columns(address) {
     },
     {
       title: "Age",
-      unit: "ms",
       number: true,
-      cell: ({ request }) => count(request.age_ms),
+      cell: ({ request }) => duration(request.age_ms),
       order: ({ request }) => request.age_ms,
     },
     {
@@ -109,28 +108,28 @@ function columns(address) {
 
 /** @param {{tracked: Tracked | null, inFlight: boolean, configuration: any}} props */
 function Story({ tracked, inFlight, configuration }) {
-  const { address } = usePage();
+  const { address, board, source } = usePage();
   const close = html`<a class="button" href=${link(address, "requests")}>Close</a>`;
   if (!tracked) {
     return html`<section class="card story"><h2>This request has ended, or is not listed.</h2>
       <p>The access log has its cause and times: search it for <code>${address.name}</code>.</p>${close}</section>`;
   }
-  const { request, stages } = tracked;
+  const { request } = tracked;
   const service = configuration?.services?.find((/** @type {any} */ one) => one.name === request.service);
   const most = limit(request, service?.timeouts);
-  const end = Math.max(request.age_ms, most && most.ms < request.age_ms * 8 ? most.ms : 0) * 1.05 || 1;
+  const drawn = waterfall(tracked, most?.ms ?? null);
   return html`<section class="card story" aria-label="One request">
-    <h2>${request.method == null ? "TCP connection" : `${request.method} ${request.path}`}
-      <span>${duration(request.age_ms)} ${inFlight ? "so far" : "when last seen; it has ended"}${request.request_id ? ` · request ${request.request_id}` : ""}</span></h2>
-    <ol class="waterfall">${stages.map(
-      ({ stage, from, to }) => html`<li>
+    <h2><span class="path">${request.method == null ? "TCP connection" : `${request.method} ${request.path ?? ""}`}</span>
+      <span>${duration(request.age_ms)} ${source.recording ? `until ${clock(board.now)}` : inFlight ? "so far" : "when last seen; it has ended"}${request.request_id ? ` · request ${request.request_id}` : ""}</span></h2>
+    <ol class="waterfall">${drawn.bars.map(
+      ({ stage, x, width, lasted, goesOn }) => html`<li>
       <span>${stageText(stage)}</span>
       <svg viewBox="0 0 100 10" preserveAspectRatio="none" height="14" aria-hidden="true">
-        <rect class=${to == null ? "goes-on" : "done"} x=${(from / end) * 100} width=${Math.max(0.4, (((to ?? request.age_ms) - from) / end) * 100)} height="10" />
-        ${most && most.ms <= end && html`<path class="limit" d=${`M${(most.ms / end) * 100},0V10`} />`}</svg>
-      <span class="figure">${duration((to ?? request.age_ms) - from)}</span></li>`,
+        <rect class=${goesOn ? "goes-on" : "done"} x=${x} width=${width} height="10" />
+        ${drawn.limit != null && html`<path class="limit" d=${`M${drawn.limit},0V10`} />`}</svg>
+      <span class="figure">${duration(lasted)}</span></li>`,
     )}</ol>
-    <p>${sentences(tracked, inFlight).join(" ")}</p>
+    <p>${sentences(tracked, inFlight, source.recording ? board.now : null).join(" ")}</p>
     ${most && inFlight && html`<p class="lead">${most.name} ends it after ${duration(most.ms)}${most.name === "timeouts.total" ? "" : " in this stage"}.</p>`}
     ${close}
   </section>`;

@@ -51,7 +51,7 @@ export function ServiceView() {
     <${Charts} name=${row.service.name} />`;
 }
 
-/** @param {{row: import("../logic/services.js").ServiceRow}} props */
+/** @param {{row: ServiceRow}} props */
 function Facts({ row: { service, traffic } }) {
   const window = newest(traffic);
   const last = minute(traffic);
@@ -73,7 +73,7 @@ function Facts({ row: { service, traffic } }) {
   </dl>`;
 }
 
-/** @param {{row: import("../logic/services.js").ServiceRow}} props */
+/** @param {{row: ServiceRow}} props */
 function ServerCard({ row }) {
   const { service } = row;
   return html`<section class="card" aria-labelledby="servers">

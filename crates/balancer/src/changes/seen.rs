@@ -435,7 +435,7 @@ mod tests {
     #[test]
     fn a_change_of_version_is_recorded_at_most_once_a_minute() {
         let name = |text: &str| ServerVersion::parse(text.as_bytes()).unwrap();
-        let at = |second| Moment::from_millis(second * 1_000);
+        let at = |second: u64| Moment::from_millis(second * 1_000);
         let server = |version| Server { version, ..SERVER };
         let first = Version::after(None, name("2.8.0"), at(1));
         assert_eq!(recorded(&seen([(1, server(first))]), &seen([(1, SERVER)])), [""; 0]);

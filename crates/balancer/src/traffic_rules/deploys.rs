@@ -131,7 +131,7 @@ impl Deploys {
         self.window_since(versions.map(|one| one.second).max()?)
     }
 
-    /// Returns what a server did in the minute before its version changed.
+    /// Returns what a server did before its version changed.
     pub(super) fn before_version(&self, service: &str, server: Address) -> ServerSpan {
         let server = self.services.get(service).and_then(|one| one.servers.get(&server));
         server.map(|one| one.before.clone()).unwrap_or_default()
@@ -163,13 +163,18 @@ impl Service {
         if Arc::ptr_eq(&before, &spec) || unlabelled(&before) == unlabelled(&spec) {
             return;
         }
-        let count = self.changes.len();
-        self.changes.retain(|change| match &change.what {
-            What::Reload { before, .. } => unlabelled(before) != unlabelled(&spec),
-            What::Version { .. } => true,
-        });
-        if self.changes.len() == count {
-            self.add(look, What::Reload { generation, before });
+        let is_undone = |change: &Change| match &change.what {
+            What::Reload { before, .. } => unlabelled(before) == unlabelled(&spec),
+            What::Version { .. } => false,
+        };
+        match self.changes.iter().position(is_undone) {
+            // It undoes the reloads after that one, too.
+            Some(place) => {
+                let earlier = self.changes.split_off(place + 1);
+                self.changes.retain(|change| matches!(change.what, What::Version { .. }));
+                self.changes.extend(earlier);
+            }
+            None => self.add(look, What::Reload { generation, before }),
         }
     }
 
@@ -333,4 +338,135 @@ fn unlabelled(service: &model::Service) -> model::Service {
     let mut service = model::Service { version_field: None, ..service.clone() };
     service.servers.iter_mut().for_each(|server| server.version = None);
     service
+}
+
+#[cfg(test)]
+mod tests {
+    use decide::Registry;
+    use model::Moment;
+
+    use super::*;
+
+    /// A service, its servers and its changes, second by second.
+    struct Scene {
+        registry: Registry,
+        history: History,
+        deploys: Deploys,
+        second: u64,
+    }
+
+    impl Scene {
+        fn new(servers: &str) -> Scene {
+            let mut scene = Scene {
+                registry: Registry::with_seed(1),
+                history: History::new(1 << 20),
+                deploys: Deploys::default(),
+                second: 100,
+            };
+            scene.reload(servers);
+            scene
+        }
+
+        fn reload(&mut self, servers: &str) {
+            let text = format!(
+                "admin = {{ address = \"off\" }}\nlistener = [{{ address = \"127.0.0.1:8080\" }}]\n\
+                 route = [{{ service = \"app\" }}]\nservice.app = {{ version_field = \"v\", server = [{servers}] }}\n"
+            );
+            let checked = config::check(&text, "test.toml", &()).unwrap();
+            self.registry.publish(Arc::new(checked.snapshot), Moment::from_millis(1));
+            self.look();
+        }
+
+        /// A second passes, after these servers, by their port, have stated versions.
+        fn state(&mut self, versions: &[(u16, &str)]) {
+            let published = self.registry.load_full();
+            for endpoint in &published.services[0].endpoints().all {
+                let port = endpoint.row.address.to_string();
+                for (_, version) in
+                    versions.iter().filter(|(of, _)| port.ends_with(&format!(":{of}")))
+                {
+                    endpoint.state.version.note(version.as_bytes());
+                }
+            }
+            self.look();
+        }
+
+        fn look(&mut self) {
+            self.second += 1;
+            self.history.begin(self.second, 1_000);
+            self.deploys.update(&self.history, &self.registry.load_full());
+        }
+
+        /// Returns the changes, newest first: `2.8.0 > 2.8.1`, `reload 2`.
+        fn changes(&self) -> Vec<String> {
+            let service: Arc<str> = "app".into();
+            let endpoints = self.registry.load_full().services[0].endpoints();
+            let shown = |change: TrafficChange| match change.version {
+                Some(version) => {
+                    format!("{} > {version}", change.version_before.unwrap_or_default())
+                }
+                None => format!("reload {}", change.generation),
+            };
+            let changes = self.deploys.changes(&self.history, &service, &endpoints);
+            changes.into_iter().map(shown).collect()
+        }
+    }
+
+    const TWO: &str = "{ address = \"10.0.0.1:1\" }, { address = \"10.0.0.1:2\" }";
+    const NONE: [&str; 0] = [];
+
+    #[test]
+    fn a_first_statement_is_no_change_and_another_one_is() {
+        let mut scene = Scene::new(TWO);
+        scene.state(&[(1, "2.8.0")]);
+        scene.state(&[(2, "2.8.0")]);
+        assert_eq!(scene.changes(), NONE);
+        scene.state(&[(1, "2.8.1")]);
+        scene.state(&[(2, "2.8.1")]);
+        assert_eq!(scene.changes(), ["2.8.0 > 2.8.1"]);
+        assert_eq!(scene.deploys.since_version_s("app"), None);
+        (0..6).for_each(|_| scene.look());
+        assert!(scene.deploys.since_version_s("app").is_some_and(|seconds| seconds < 6));
+    }
+
+    #[test]
+    fn what_is_undone_or_old_is_forgotten() {
+        let mut scene = Scene::new(TWO);
+        scene.state(&[(1, "2.8.0"), (2, "2.8.0")]);
+        scene.state(&[(1, "2.8.1")]);
+        scene.state(&[(1, "2.8.0")]);
+        assert_eq!(scene.changes(), NONE);
+        // A server that states another version each time leaves one change.
+        (0..50).for_each(|n| scene.state(&[(1, format!("3.{n}").as_str())]));
+        assert_eq!(scene.changes(), ["3.48 > 3.49"]);
+        scene.second += KEPT_S;
+        scene.look();
+        assert_eq!(scene.changes(), NONE);
+    }
+
+    #[test]
+    fn a_server_that_joins_with_a_new_version_is_a_change() {
+        let mut scene = Scene::new(TWO);
+        scene.state(&[(1, "2.8.0"), (2, "2.8.0")]);
+        scene.reload(&format!("{TWO}, {{ address = \"10.0.0.1:3\" }}"));
+        scene.state(&[(3, "2.8.0")]);
+        assert_eq!(scene.changes(), ["reload 2"], "more of the same");
+        scene.reload(&format!("{TWO}, {{ address = \"10.0.0.1:4\" }}"));
+        scene.state(&[(4, "2.8.1")]);
+        assert_eq!(scene.changes(), ["2.8.0 > 2.8.1", "reload 3", "reload 2"]);
+        scene.reload(TWO);
+        assert_eq!(scene.changes(), NONE, "all of it is undone");
+    }
+
+    #[test]
+    fn labels_are_versions_and_no_reload_of_settings() {
+        let mut scene = Scene::new(TWO);
+        let labelled = TWO.replace(":2\"", ":2\", version = \"2.8.1\"");
+        scene.reload(&labelled);
+        assert_eq!(scene.changes(), [" > 2.8.1"]);
+        scene.reload(&labelled.replace("2.8.1", "2.8.2"));
+        assert_eq!(scene.changes(), ["2.8.1 > 2.8.2"]);
+        scene.reload(TWO);
+        assert_eq!(scene.changes(), NONE);
+    }
 }

@@ -61,9 +61,9 @@ const GROWTH_MAX: f64 = 1.5;
 const DRAINED_MAX: usize = 3;
 
 const FRESH: SpanOf = |one| &one.fresh;
+const RECENT: SpanOf = |one| &one.recent;
 /// What is compared side by side, and how many seconds before the change may be among it.
-const SPANS: [(SpanOf, u64); 3] =
-    [(|one| &one.since_version, 0), (FRESH, 9), (|one| &one.recent, 0)];
+const SPANS: [(SpanOf, u64); 3] = [(|one| &one.since_version, 0), (FRESH, 9), (RECENT, 0)];
 
 pub(super) fn check(traffic: &Traffic, out: &mut Out) {
     let judged = traffic.judged();
@@ -104,6 +104,10 @@ fn side_by_side(service: &TrafficService, judged: usize) -> Option<Found<'_>> {
             warm().partition(|one| one.version == change.version);
         let before = Side::of_running(servers.iter().map(|one| &one.before_version));
         let fresh = (side(&servers, FRESH), side(&others, FRESH));
+        // Those that get no requests any more have been drained.
+        if side(&servers, RECENT).sent == 0 {
+            return None;
+        }
         SPANS.iter().find_map(|&(span, margin_s)| {
             let (side, other) = (side(&servers, span), side(&others, span));
             let is_since =
@@ -164,7 +168,8 @@ fn before_and_after(service: &TrafficService, judged: usize) -> Option<Found<'_>
         let is_early = (CHANGED_S_MIN..ONSET_S).contains(&change.since_s);
         let sides = [Some(Side::of([&change.since])), is_early.then(|| fresh.clone())];
         let (worse, side) = sides.into_iter().flatten().find_map(|side| {
-            let is_comparable = side.seconds >= SINCE_S_MIN
+            let is_comparable = fresh.sent > 0
+                && side.seconds >= SINCE_S_MIN
                 && other.seconds >= BEFORE_S_MIN
                 && side.rate() <= GROWTH_MAX * other.rate();
             let worse = BEFORE_AND_AFTER
@@ -182,7 +187,7 @@ fn before_and_after(service: &TrafficService, judged: usize) -> Option<Found<'_>
     let has_other_cause = service.queue_length > 0
         || service.recent.queued > 0
         || server_slow::finds(service, judged)
-        || server_failing::find(service, |one| &one.recent).is_some();
+        || server_failing::find(service, RECENT).is_some();
     (!has_other_cause).then_some(found)
 }
 

@@ -193,7 +193,10 @@ impl Service {
         let mut servers = HashMap::with_capacity(versions.len());
         for (address, version) in versions {
             let new = Server { is_new: !is_first, ..Server::default() };
-            servers.insert(address, self.servers.remove(&address).unwrap_or(new));
+            let known = self.servers.remove(&address).unwrap_or(new);
+            // Without a label, and if the field is no longer read, none is known any more.
+            let kept = version.and(known.version);
+            servers.insert(address, Server { version: kept, ..known });
             if let Some(version) = version {
                 self.has_version(look, &mut servers, address, version);
             }
@@ -426,7 +429,7 @@ mod tests {
         assert_eq!(scene.changes(), ["2.8.0 > 2.8.1"]);
         assert_eq!(scene.deploys.since_version_s("app"), None);
         (0..6).for_each(|_| scene.look());
-        assert!(scene.deploys.since_version_s("app").is_some_and(|seconds| seconds < 6));
+        assert!(scene.deploys.since_version_s("app").is_some_and(|seconds| seconds <= 6));
     }
 
     #[test]

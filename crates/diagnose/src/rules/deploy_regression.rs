@@ -43,7 +43,7 @@ const BEFORE_AND_AFTER: Limits =
 
 /// The probability that trouble from before a change is blamed on it. A weaker proof is enough here: the one
 /// against the other side has been given.
-const BLAMED_CHANCE: f64 = 1e-4;
+const BLAMED_CHANCE: f64 = 1e-3;
 
 /// A second or two may be a pause.
 const SIDE_BY_SIDE_S_MIN: u64 = 3;

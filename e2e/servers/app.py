@@ -38,6 +38,7 @@ words.add_argument("--address", required=True)
 words.add_argument("--work-ms", type=float, default=0)
 words.add_argument("--size", type=int, default=0, help="of every body; 0: the echo")
 words.add_argument("--status-path", default="/status")
+words.add_argument("--version", default="", help="stated in X-App-Version")
 words.add_argument("--idle-s", type=float, default=None, help="close kept connections after this")
 words = words.parse_args()
 
@@ -179,6 +180,8 @@ class Handler(BaseHTTPRequestHandler):
     def send(self, status, content, kind, asked):
         self.send_response(status)
         self.send_header("X-Served-By", words.name)
+        if words.version:
+            self.send_header("X-App-Version", words.version)
         self.send_header("Content-Type", kind)
         chunked = bool(asked.get("chunked") or asked.get("trailer"))
         abort = int(asked.get("abort", 0))

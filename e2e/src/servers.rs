@@ -79,6 +79,12 @@ impl App {
         wait_until_listening(&mut self.process, self.address);
     }
 
+    /// Starts it again with other options.
+    pub fn restart_with(&mut self, scene: &Scene, words: &[&str]) {
+        self.words = words.iter().map(|&word| word.to_owned()).collect();
+        self.restart(scene);
+    }
+
     /// What it counted since it started or since [`App::reset`].
     pub fn stats(&self) -> Value {
         http::get(self.address, "/-/stats").expect("the server's own numbers").json()

@@ -21,12 +21,13 @@ struct Stage {
 
 impl Stage {
     fn new(scene: &Scene, work_ms: &str, service: &str, threads: u32) -> Stage {
-        let apps = [11, 12, 13].map(|host| App::start(scene, host, &["--work-ms", work_ms]));
-        let tables = server_tables("app", apps.each_ref().map(App::address));
-        let rest = format!(
-            "[doctor]\ninterval = \"1h\"\n[[route]]\nservice = \"app\"\n[service.app]\n{service}\n{tables}"
-        );
-        let weir = Weir::start(scene, &scene.config("workers = 2", &rest));
+        Stage::of(scene, &["--work-ms", work_ms], service, threads)
+    }
+
+    /// With these options of the servers.
+    fn of(scene: &Scene, words: &[&str], service: &str, threads: u32) -> Stage {
+        let apps = [11, 12, 13].map(|host| App::start(scene, host, words));
+        let weir = Weir::start(scene, &config(scene, &apps, service));
         let load = Load::start(scene, weir.front(), "/", threads);
         Stage { apps, weir, load }
     }
@@ -71,6 +72,14 @@ impl Stage {
             (servers.len() == 3 && servers.iter().all(responds)).then_some(())
         });
     }
+}
+
+fn config(scene: &Scene, apps: &[App; 3], service: &str) -> String {
+    let tables = server_tables("app", apps.each_ref().map(App::address));
+    let rest = format!(
+        "[doctor]\ninterval = \"1h\"\n[[route]]\nservice = \"app\"\n[service.app]\n{service}\n{tables}"
+    );
+    scene.config("workers = 2", &rest)
 }
 
 #[test]
@@ -124,6 +133,62 @@ fn explained(scene: &Scene, stage: &Stage, subject: &str) {
     let slower = events.iter().find(is_it).unwrap();
     assert_eq!(slower["servers"][0], stage.apps[1].address().to_string(), "{account:#}");
     assert_eq!(account["is_present"], true);
+}
+
+#[test]
+fn a_slower_version_is_named_until_it_is_drained() {
+    let Some(scene) = Scene::new("rules-version", &["python3"]) else { return };
+    let settings = "version_field = \"X-App-Version\"\npassive = false";
+    let words = ["--work-ms", "20", "--version", "2.8.0"];
+    let mut stage = Stage::of(&scene, &words, settings, 4);
+    stage.wait_for_traffic();
+    // What it did before must be known, too.
+    std::thread::sleep(Duration::from_secs(5));
+    stage.apps[1].restart_with(&scene, &["--work-ms", "60", "--version", "2.8.1"]);
+    let restarted = Instant::now();
+    let found = stage.wait_for("deploy_regression", "version 2.8.1 of app");
+    println!("found after {:?}", restarted.elapsed());
+    let server = stage.apps[1].address().to_string();
+    assert_eq!((&found["service"], &found["servers"][0]), (&"app".into(), &server.as_str().into()));
+    let what = found["what"].as_str().unwrap();
+    assert!(what.starts_with("Version 2.8.1 of app is slow"), "{what}");
+    assert!(what.contains("that of version 2.8.0"), "{what}");
+    // It explains what another rule sees.
+    wait::until("server_slow as a consequence", SOON, || {
+        let found = stage.finding("deploy_regression", "version 2.8.1 of app")?;
+        (found["consequences"][0]["rule"] == "server_slow").then_some(())
+    });
+    assert_eq!(stage.finding("server_slow", &stage.subject()), None);
+    assert_eq!(stage.weir.api("/api/v1/services/app")["servers"][1]["version"], "2.8.1");
+    let changes = stage.weir.api("/api/v1/changes").to_string();
+    let stated = format!("{server} of app states version 2.8.1, before 2.8.0.");
+    assert!(changes.contains(&stated), "{changes}");
+    // The remedy is a command that works.
+    let remedy = found["remedy"][0]["commands"][0].as_str().unwrap();
+    let admin = scene.admin().to_string();
+    let words: Vec<&str> = remedy.split(' ').skip(1).chain(["--admin", &admin]).collect();
+    assert_eq!(e2e::run(&scene, &words).code, Some(0), "{remedy}");
+    stage.wait_for_end("deploy_regression", "version 2.8.1 of app");
+    drop(stage.load.finish());
+}
+
+#[test]
+fn a_reload_after_which_all_servers_are_slower_is_named() {
+    let Some(scene) = Scene::new("rules-reload", &["python3"]) else { return };
+    let stage = Stage::new(&scene, "20", "", 4);
+    stage.wait_for_traffic();
+    std::thread::sleep(Duration::from_secs(15));
+    scene.file("weir.toml", config(&scene, &stage.apps, "idle_connections_max = 1"));
+    let admin = scene.admin().to_string();
+    assert_eq!(e2e::run(&scene, &["reload", "--admin", &admin]).code, Some(0));
+    stage.apps.iter().for_each(|app| app.set("work_ms=80"));
+    let found = stage.wait_for("deploy_regression", "configuration 2 of app");
+    let what = found["what"].as_str().unwrap();
+    assert!(what.starts_with("Since the reload to configuration 2, app's median"), "{what}");
+    assert_eq!(found["certainty"], "likely", "{found:#}");
+    stage.apps.iter().for_each(|app| app.set("work_ms=20"));
+    stage.wait_for_end("deploy_regression", "configuration 2 of app");
+    drop(stage.load.finish());
 }
 
 #[test]

@@ -103,6 +103,7 @@ export type Server = {
   requests: number;
   failures: number;
   latency_ms: number | null;
+  version: string | null;
 };
 
 export type UnresolvedServer = {
@@ -242,7 +243,7 @@ export type Changes = {
 
 export type Change = {
   at_unix_ms: number;
-  kind: "process" | "configuration" | "servers" | "health" | "state" | "weight" | "ejection" | "maintenance" | "finding";
+  kind: "process" | "configuration" | "servers" | "health" | "state" | "weight" | "version" | "ejection" | "maintenance" | "finding";
   effect: "trouble" | "recovery" | "neutral";
   service?: string | null;
   server?: string | null;

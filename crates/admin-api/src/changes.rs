@@ -21,6 +21,8 @@ model::words! {
         State = "state",
         /// The weight of a server that an operator set.
         Weight = "weight",
+        /// The version that a server runs, as its responses or its label say.
+        Version = "version",
         /// A server was ejected for its responses, or readmitted.
         Ejection = "ejection",
         /// An operator switched maintenance of a service or route.

@@ -118,6 +118,9 @@ pub struct Server {
     /// Its average latency in microseconds; null if that is no number.
     #[serde(default)]
     pub latency_us: Option<f64>,
+    /// The version that its responses have stated last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }
 
 /// The maintenance of one service or route.

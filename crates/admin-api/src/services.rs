@@ -94,6 +94,9 @@ pub struct Server {
     /// not known.
     #[schemars(range(min = 0))]
     pub latency_ms: Option<f64>,
+    /// The version that it runs, as its responses state (`version_field`), else as its label says; null: not
+    /// known.
+    pub version: Option<String>,
 }
 
 /// A server whose name has no address at present.

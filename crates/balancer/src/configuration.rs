@@ -309,6 +309,7 @@ fn service(service: &Service) -> Value {
             "weight": server.weight,
             "backup": server.backup,
             "in_flight_max": server.in_flight_max,
+            "version": server.version.as_ref().map(model::ServerVersion::as_str),
         })
     });
     json!({
@@ -328,6 +329,7 @@ fn service(service: &Service) -> Value {
         "tls": service.tls.as_deref().map(service_tls),
         "http": service.http.as_str(),
         "send_proxy": service.send_proxy.map(|version| version.as_str()),
+        "version_field": service.version_field.as_deref(),
         "check": check(service),
         "passive": service.passive.map(|passive| json!({
             "failures": passive.failures,

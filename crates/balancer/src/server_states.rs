@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use admin_api::handover;
 use decide::Published;
-use model::{Address, Administrative, Health, Moment, ServerState};
+use model::{Address, Administrative, Health, Moment, ServerState, ServerVersion};
 
 /// The state of each server of each service.
 #[derive(Debug, Default)]
@@ -25,6 +25,7 @@ struct Row {
     ejected_for: Option<Duration>,
     ejections: u32,
     latency_us: f64,
+    version: Option<ServerVersion>,
 }
 
 impl ServerStates {
@@ -93,6 +94,7 @@ impl Row {
             ejected_for: state.ejected_until().map(|until| until.since(now)),
             ejections: state.ejections.load(Relaxed),
             latency_us: f64::from_bits(state.latency_us_bits.load(Relaxed)),
+            version: state.version.get(),
         }
     }
 
@@ -103,6 +105,9 @@ impl Row {
         state.ejections.store(self.ejections, Relaxed);
         if let Some(time) = self.ejected_for {
             state.eject(now + time);
+        }
+        if let Some(version) = self.version {
+            state.version.set(version);
         }
         if self.latency_us > 0.0 {
             state.latency_us_bits.store(self.latency_us.to_bits(), Relaxed);
@@ -120,6 +125,7 @@ impl Row {
             ejected_for_ms: self.ejected_for.map(|time| time.as_millis() as u64),
             ejections: self.ejections,
             latency_us: Some(self.latency_us),
+            version: self.version.map(|version| version.to_string()),
         }
     }
 
@@ -144,6 +150,7 @@ impl Row {
             ejected_for: row.ejected_for_ms.map(Duration::from_millis),
             ejections: row.ejections,
             latency_us: row.latency_us.filter(|us| us.is_finite()).unwrap_or(0.0),
+            version: row.version.and_then(|text| ServerVersion::parse(text.as_bytes())),
         }
     }
 }

@@ -80,6 +80,7 @@ pub(crate) fn service(name: &str, servers: &[&str], check: Option<Check>) -> Ser
         tls: None,
         http: model::HttpVersion::Http11,
         send_proxy: None,
+        version_field: None,
         maintenance: None,
         error_pages: Vec::new(),
         servers: servers.iter().map(|server| spec(server)).collect(),
@@ -94,7 +95,7 @@ fn spec(server: &str) -> ServerSpec {
         },
         ServerTarget::Address,
     );
-    ServerSpec { target, zone: None, weight: 1, backup: false, in_flight_max: None }
+    ServerSpec { target, zone: None, weight: 1, backup: false, in_flight_max: None, version: None }
 }
 
 /// Returns a TCP check with short times: rise 2, fall 3.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{AffinityKey, EndpointRow, ServerState};
+use model::{AffinityKey, EndpointRow, ServerState, ServerVersion, Service};
 
 use crate::limits::Slots;
 use crate::token::{affinity_token, server_token};
@@ -43,5 +43,12 @@ impl Endpoint {
     /// next [`crate::LiveService::refresh`].
     pub fn weight(&self) -> u16 {
         self.state.weight_set().unwrap_or(self.row.weight)
+    }
+
+    /// Returns the version that it runs: as its responses state, if the service names a field for that, else
+    /// as its label says.
+    pub fn version(&self, service: &Service) -> Option<ServerVersion> {
+        let stated = service.version_field.as_ref().and_then(|_| self.state.version.get());
+        stated.or(self.row.version)
     }
 }

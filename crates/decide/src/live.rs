@@ -421,6 +421,7 @@ fn rows(spec: &Service, discovered: &EndpointSet) -> Vec<EndpointRow> {
             weight: server.weight,
             backup: server.backup,
             in_flight_max: server.in_flight_max,
+            version: server.version,
         };
         match &server.target {
             ServerTarget::Address(address) => rows.push(row(*address)),

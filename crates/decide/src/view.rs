@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use model::{
-    Address, Administrative, Cause, Health, Moment, ServerState, ServerTarget, TcpPathTotals,
+    Address, Administrative, Cause, Health, Moment, ServerState, ServerTarget, ServerVersion,
+    TcpPathTotals,
 };
 
 use crate::change::ServerChange;
@@ -88,6 +89,8 @@ pub struct EndpointView {
     pub latency: Option<Duration>,
     /// TCP statistics of the path to it.
     pub tcp: TcpPathTotals,
+    /// The version that it runs, if known.
+    pub version: Option<ServerVersion>,
     /// Whether it receives new requests.
     pub eligible: bool,
     /// Its state as it goes on, for figures that are too large to copy.
@@ -120,6 +123,7 @@ impl LiveService {
                 answered_5xx: state.answered_5xx.load(Relaxed),
                 latency: latency_us(state, now).map(|us| Duration::from_micros(us as u64)),
                 tcp: state.tcp.totals(),
+                version: endpoint.version(&spec),
                 eligible: endpoints.is_eligible_at(index),
                 state: Arc::clone(state),
             }

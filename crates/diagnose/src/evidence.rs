@@ -24,6 +24,11 @@ pub const TESTS_A_LOOK: f64 = 36.0;
 /// Probability of a false alarm of one test, so that a month of looks has at most one in expectation.
 pub const ALARM_CHANCE: f64 = 1.0 / (LOOKS_A_MONTH * TESTS_A_LOOK);
 
+/// Probability of a false alarm of one test, when `peers` peers are judged at the same look.
+pub fn alarm_chance(peers: usize) -> f64 {
+    ALARM_CHANCE / peers.max(1) as f64
+}
+
 /// Independent units that were observed, and how many of them were affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Units {
@@ -47,11 +52,11 @@ impl Units {
     /// Whether the true share is above `limit`, at the stated error level, when `peers` peers are
     /// judged at the same look.
     pub fn exceeds(self, limit: f64, peers: usize) -> bool {
-        self.exceeds_at(limit, ALARM_CHANCE / peers.max(1) as f64)
+        self.exceeds_at(limit, alarm_chance(peers))
     }
 
     /// The same at another error level.
-    fn exceeds_at(self, limit: f64, alarm_chance: f64) -> bool {
+    pub fn exceeds_at(self, limit: f64, alarm_chance: f64) -> bool {
         self.share() > limit
             && self.of as f64 * divergence(self.share(), limit) >= -alarm_chance.ln()
     }

@@ -17,6 +17,7 @@ pub mod render;
 pub mod rules;
 mod segments;
 mod servers;
+mod sides;
 mod spelling;
 pub mod sysctl;
 mod traffic;

@@ -77,13 +77,13 @@ pub(crate) struct Separation {
 }
 
 /// Returns a duration that is proved to be exceeded by more than a share of the responses in `slower`, and by
-/// less than that share of those in `others`, for one of `limits`. `judged`: how many groups are
-/// judged at this look.
+/// less than that share of those in `others`, for one of `limits`. `alarm_chance`: the probability of a false
+/// alarm of each test.
 pub(crate) fn separation(
     slower: &HistogramTotals,
     others: &HistogramTotals,
     limits: &[f64],
-    judged: usize,
+    alarm_chance: f64,
 ) -> Option<Separation> {
     let (count, others_count) = (slower.count(), others.count());
     limits.iter().find_map(|&limit| {
@@ -92,13 +92,13 @@ pub(crate) fn separation(
         for (bucket, (in_slower, in_others)) in buckets {
             below += in_slower;
             others_below += in_others;
-            if Units::new(others_below, others_count).exceeds(1.0 - limit, judged) {
+            if Units::new(others_below, others_count).exceeds_at(1.0 - limit, alarm_chance) {
                 let found = Separation {
                     bound_us: bounds(bucket).1,
                     slower: Units::new(count - below, count),
                     others: Units::new(others_count - others_below, others_count),
                 };
-                return found.slower.exceeds(limit, judged).then_some(found);
+                return found.slower.exceeds_at(limit, alarm_chance).then_some(found);
             }
         }
         None
@@ -110,6 +110,7 @@ mod tests {
     use model::histogram::bucket_of;
 
     use super::*;
+    use crate::evidence::alarm_chance;
 
     const LIMITS: &[f64] = &[0.4, 0.15, 0.05];
 
@@ -122,8 +123,9 @@ mod tests {
     #[test]
     fn few_responses_are_enough_if_all_are_slow() {
         let peers = totals(&[(20_000, 1_000), (40_000, 10)]);
-        assert!(separation(&totals(&[(1_500_000, 6)]), &peers, LIMITS, 1).is_none());
-        let found = separation(&totals(&[(1_500_000, 9)]), &peers, LIMITS, 1).unwrap();
+        assert!(separation(&totals(&[(1_500_000, 6)]), &peers, LIMITS, alarm_chance(1)).is_none());
+        let found =
+            separation(&totals(&[(1_500_000, 9)]), &peers, LIMITS, alarm_chance(1)).unwrap();
         assert_eq!(found.slower, Units::new(9, 9));
         assert!((20_000..40_000).contains(&found.bound_us), "{found:?}");
     }
@@ -132,9 +134,12 @@ mod tests {
     fn a_tail_like_that_of_the_others_proves_nothing() {
         let one = totals(&[(20_000, 330), (900_000, 20)]);
         let peers = totals(&[(20_000, 660), (900_000, 33)]);
-        assert_eq!(separation(&one, &peers, LIMITS, 3), None);
+        assert_eq!(separation(&one, &peers, LIMITS, alarm_chance(3)), None);
         // Nor do others that are not known well enough.
-        assert_eq!(separation(&totals(&[(900_000, 50)]), &totals(&[(20_000, 9)]), LIMITS, 3), None);
+        assert_eq!(
+            separation(&totals(&[(900_000, 50)]), &totals(&[(20_000, 9)]), LIMITS, alarm_chance(3)),
+            None
+        );
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub(crate) fn service(name: &str, check: &Check) -> Service {
         tls: None,
         http: HttpVersion::Http11,
         send_proxy: None,
+        version_field: None,
         maintenance: None,
         error_pages: Vec::new(),
         servers: Vec::new(),

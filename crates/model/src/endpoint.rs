@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Address;
+use crate::{Address, ServerVersion};
 
 /// One server of a service, resolved to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct EndpointRow {
     pub backup: bool,
     /// Its concurrency limit in place of the service's.
     pub in_flight_max: Option<u32>,
+    /// The version that its label names.
+    pub version: Option<ServerVersion>,
 }
 
 /// A service's servers at one moment, immutable. Published through a separate pointer, so that

@@ -27,6 +27,7 @@ mod outcome;
 pub mod path;
 mod server_latency;
 mod server_state;
+mod server_version;
 mod service;
 mod snapshot;
 mod status_set;
@@ -65,6 +66,7 @@ pub use networks::Networks;
 pub use outcome::{Attempt, Timings};
 pub use server_latency::ServerLatency;
 pub use server_state::{Administrative, CauseCounts, Health, ServerState};
+pub use server_version::{ServerVersion, StatedVersion};
 pub use service::{
     Balance, BalanceWord, HashKey, HashOn, HashOnWord, PassiveHealth, QueueLimits, Retries,
     ServerSpec, ServerTarget, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::{Cause, Moment, ServerLatency, TcpPath, TrialCounts};
+use crate::{Cause, Moment, ServerLatency, StatedVersion, TcpPath, TrialCounts};
 
 crate::words! {
     /// Health according to the checks.
@@ -84,6 +84,8 @@ pub struct ServerState {
     pub tcp: TcpPath,
     /// How long its requests took.
     pub latency: ServerLatency,
+    /// The version that its responses state, if the service names a field for it.
+    pub version: StatedVersion,
 }
 
 /// A count for each cause. Allocates its memory with the first failure: most servers have none.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Address, Affinity, Check, ErrorPage, HttpVersion, Maintenance, ProxyVersion, ServiceTls,
+    Address, Affinity, Check, ErrorPage, HttpVersion, Maintenance, ProxyVersion, ServerVersion,
+    ServiceTls,
 };
 
 /// A named group of interchangeable servers.
@@ -47,6 +48,8 @@ pub struct Service {
     pub http: HttpVersion,
     /// Whether each connection to them begins with a PROXY protocol header.
     pub send_proxy: Option<ProxyVersion>,
+    /// The response field by which servers state their version; lower case.
+    pub version_field: Option<Arc<str>>,
     /// Whether it is in maintenance according to the file.
     pub maintenance: Option<Maintenance>,
     /// Pages in place of the answers to errors that Weir generates; before the listener's.
@@ -80,6 +83,8 @@ pub struct ServerSpec {
     pub backup: bool,
     /// Its concurrency limit in place of the service's ([`Service::in_flight_max`]).
     pub in_flight_max: Option<u32>,
+    /// The version that it runs, unless its responses state another.
+    pub version: Option<ServerVersion>,
 }
 
 /// Where a server is found.

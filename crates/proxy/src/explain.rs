@@ -106,6 +106,7 @@ pub(crate) mod tests {
             weight: 1,
             backup: false,
             in_flight_max: None,
+            version: None,
         };
         let service = Service {
             name: "app".into(),
@@ -132,6 +133,7 @@ pub(crate) mod tests {
             tls: None,
             http: model::HttpVersion::Http11,
             send_proxy: None,
+            version_field: None,
             maintenance: None,
             error_pages: Vec::new(),
             servers: vec![server(1), server(2)],

@@ -71,6 +71,7 @@ fn server(server: &EndpointView) -> Server {
         requests: server.requests,
         failures: server.failures,
         latency_ms: server.latency.map(milliseconds),
+        version: server.version.map(|version| version.to_string()),
     }
 }
 

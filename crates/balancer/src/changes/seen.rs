@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 use admin_api::changes::{Change, Changed, Effect, FindingName};
-use decide::{Endpoint, Endpoints, Registry};
+use decide::{Endpoint, LiveService, Registry};
 use diagnose::words::plural;
-use model::{Address, Administrative, Health, Maintained};
+use model::{Address, Administrative, Health, Maintained, Moment, ServerVersion};
 
 use crate::findings::Findings;
 
@@ -17,6 +18,10 @@ const APART_MAX: usize = 5;
 /// More changes of servers at one moment than this are summed up over all services, so that they do not displace
 /// what else is kept.
 const AT_ONCE_MAX: usize = 50;
+
+/// A server's next change of version is not recorded earlier, since its responses may state another one each
+/// second.
+const VERSION_KEPT_MIN: Duration = Duration::from_mins(1);
 
 /// The state at one moment.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +51,14 @@ struct Server {
     state: Administrative,
     weight: Option<u16>,
     is_ejected: bool,
+    version: Version,
+}
+
+/// The version of a server, and when it last changed; zero: it has not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Version {
+    name: Option<ServerVersion>,
+    changed: Moment,
 }
 
 #[derive(Clone, Debug)]
@@ -58,10 +71,10 @@ struct Finding {
 impl Seen {
     /// Returns the state now; `before`: the one of the look before.
     pub(super) fn now(registry: &Registry, findings: &Findings, before: &Seen) -> Seen {
-        let published = registry.load_full();
+        let (published, now) = (registry.load_full(), os::clock::now());
         let services = published.services.iter().map(|service| {
             let earlier = before.services.get(service.name());
-            (Arc::clone(service.name()), Servers::of(&service.endpoints(), earlier))
+            (Arc::clone(service.name()), Servers::of(service, earlier, now))
         });
         let maintenance = registry.maintenance().rows().into_iter().map(|(kind, name, _)| {
             let kind = match kind {
@@ -168,8 +181,19 @@ pub(super) fn change(at_unix_ms: u64, kind: Changed, effect: Effect, what: Strin
 }
 
 impl Servers {
-    fn of(endpoints: &Endpoints, earlier: Option<&Servers>) -> Servers {
-        let states = || endpoints.all.iter().map(|one| (one.row.address, Server::of(one)));
+    fn of(service: &LiveService, earlier: Option<&Servers>, now: Moment) -> Servers {
+        let (endpoints, spec) = (service.endpoints(), service.spec());
+        let states = || {
+            endpoints.all.iter().map(|one| {
+                let address = one.row.address;
+                // Few services have versions.
+                let version = one.version(&spec).map_or_else(Version::default, |name| {
+                    let earlier = earlier.and_then(|earlier| earlier.states.get(&address));
+                    Version::after(earlier.map(|server| server.version), name, now)
+                });
+                (address, Server::of(one, version))
+            })
+        };
         let mut hasher = DefaultHasher::new();
         states().for_each(|state| state.hash(&mut hasher));
         let hash = hasher.finish();
@@ -181,14 +205,30 @@ impl Servers {
 }
 
 impl Server {
-    fn of(endpoint: &Arc<Endpoint>) -> Server {
+    fn of(endpoint: &Arc<Endpoint>, version: Version) -> Server {
         let state = &endpoint.state;
         Server {
             health: state.health(),
             state: state.administrative(),
             weight: state.weight_set(),
             is_ejected: state.ejected_until().is_some(),
+            version,
         }
+    }
+}
+
+impl Version {
+    /// Returns the version to record, when `name` is the one at present.
+    fn after(earlier: Option<Version>, name: ServerVersion, now: Moment) -> Version {
+        let Some(earlier) = earlier.filter(|earlier| earlier.name.is_some()) else {
+            return Version { name: Some(name), changed: Moment::ZERO };
+        };
+        let may_change =
+            earlier.changed == Moment::ZERO || now.since(earlier.changed) >= VERSION_KEPT_MIN;
+        if earlier.name == Some(name) || !may_change {
+            return earlier;
+        }
+        Version { name: Some(name), changed: now }
     }
 }
 
@@ -215,6 +255,7 @@ const DRAIN: Wording = (Changed::State, Effect::Neutral, "is being drained", "ar
 const MAINTENANCE: Wording =
     (Changed::State, Effect::Neutral, "is in maintenance", "are in maintenance");
 const WEIGHT: Wording = (Changed::Weight, Effect::Neutral, "has weight", "have weight");
+const VERSION: Wording = (Changed::Version, Effect::Neutral, "states version", "state version");
 const EJECTED: Wording = (
     Changed::Ejection,
     Effect::Trouble,
@@ -224,7 +265,7 @@ const EJECTED: Wording = (
 const READMITTED: Wording =
     (Changed::Ejection, Effect::Recovery, "is no longer ejected", "are no longer ejected");
 
-/// The servers with each change. The text follows the words: a weight.
+/// The servers with each change. The text follows the words: a weight, versions.
 type Differences = BTreeMap<(Wording, String), Vec<Address>>;
 
 fn differences(
@@ -263,6 +304,12 @@ fn differences(
         if now.weight != before.weight {
             let weight = now.weight.map_or("as configured".to_owned(), |set| set.to_string());
             add(WEIGHT, format!(" {weight}"), address);
+        }
+        // The first one that becomes known is no change.
+        if let (Some(before), Some(now)) = (before.version.name, now.version.name)
+            && before != now
+        {
+            add(VERSION, format!(" {now}, before {before}"), address);
         }
     }
     found
@@ -326,6 +373,7 @@ mod tests {
         state: Administrative::Ready,
         weight: None,
         is_ejected: false,
+        version: Version { name: None, changed: Moment::ZERO },
     };
 
     fn seen(servers: impl IntoIterator<Item = (u16, Server)>) -> Seen {
@@ -382,6 +430,22 @@ mod tests {
     fn a_first_verdict_is_no_change() {
         let unknown = seen([(1, Server { health: Health::Unknown, ..SERVER })]);
         assert_eq!(recorded(&seen([(1, SERVER)]), &unknown), [""; 0]);
+    }
+
+    #[test]
+    fn a_change_of_version_is_recorded_at_most_once_a_minute() {
+        let name = |text: &str| ServerVersion::parse(text.as_bytes()).unwrap();
+        let at = |second: u64| Moment::from_millis(second * 1_000);
+        let server = |version| Server { version, ..SERVER };
+        let first = Version::after(None, name("2.8.0"), at(1));
+        assert_eq!(recorded(&seen([(1, server(first))]), &seen([(1, SERVER)])), [""; 0]);
+        let changed = Version::after(Some(first), name("2.8.1"), at(2));
+        let what = ["10.0.0.1:1 of shop states version 2.8.1, before 2.8.0."];
+        assert_eq!(recorded(&seen([(1, server(changed))]), &seen([(1, server(first))])), what);
+        // A server that alternates is recorded at most once a minute.
+        assert_eq!(Version::after(Some(changed), name("2.8.0"), at(3)), changed);
+        let back = Version { name: Some(name("2.8.0")), changed: at(62) };
+        assert_eq!(Version::after(Some(changed), name("2.8.0"), at(62)), back);
     }
 
     #[test]

@@ -4,11 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use decide::{Endpoint, LiveService, Published, Tier, slow_start};
-use diagnose::facts::{Durations, ServerSpan, ServiceSpan, Traffic, TrafficServer, TrafficService};
+use diagnose::facts::{ServiceSpan, Traffic, TrafficServer, TrafficService};
 use history::{History, Key, Kind, TIERS, Window};
 use model::{Balance, Protocol, Service, ServiceId, Snapshot};
 
 use super::clients::Clients;
+use super::deploys::Deploys;
+use super::spans::{causes, durations, server_span};
 use super::watched::Watched;
 
 /// The spans of the rules, in seconds. They may be longer by up to five.
@@ -19,19 +21,17 @@ const MINUTE_S: u64 = 60;
 /// Seconds of which the length of the queue is a fact.
 const QUEUE_S: usize = 15;
 
-/// The name of responses with a 5xx status among causes of failures.
-const STATUS_5XX: &str = "status_5xx";
-
 /// Returns the facts about the services with traffic in the last minute.
 pub(super) fn traffic(
     history: &History,
     published: &Published,
     watched: &Watched,
+    deploys: &Deploys,
     clients: &Clients,
 ) -> Traffic {
     let tcp = tcp_services(&published.snapshot);
     let services = published.services.iter().enumerate().filter_map(|(index, live)| {
-        let facts = service(history, live, watched)?;
+        let facts = service(history, live, watched, deploys)?;
         let is_tcp = tcp.contains(&(index as u32));
         let (clients, clients_before) = clients.spans(live.name());
         Some(TrafficService { is_tcp, clients, clients_before, ..facts })
@@ -55,7 +55,12 @@ fn tcp_services(snapshot: &Snapshot) -> HashSet<u32> {
 }
 
 /// `None` if it has no traffic.
-fn service(history: &History, live: &LiveService, watched: &Watched) -> Option<TrafficService> {
+fn service(
+    history: &History,
+    live: &LiveService,
+    watched: &Watched,
+    deploys: &Deploys,
+) -> Option<TrafficService> {
     let key = Key::Service(Arc::clone(live.name()));
     let minute = history.window(&key, MINUTE_S)?;
     let endpoints = live.endpoints();
@@ -68,6 +73,7 @@ fn service(history: &History, live: &LiveService, watched: &Watched) -> Option<T
     }
     let recent = history.window(&key, RECENT_S)?;
     let (spec, now): (&Service, _) = (&live.spec(), os::clock::now());
+    let since_version_s = deploys.since_version_s(live.name());
     let servers = endpoints.all.iter().filter_map(|endpoint| {
         let address = endpoint.row.address;
         let key = Key::Server(Arc::clone(live.name()), address);
@@ -88,6 +94,9 @@ fn service(history: &History, live: &LiveService, watched: &Watched) -> Option<T
             fresh: span(FRESH_S)?,
             recent: span(RECENT_S)?,
             minute: span(MINUTE_S)?,
+            version: endpoint.version(spec).map(|version| version.to_string()),
+            before_version: deploys.before_version(live.name(), address),
+            since_version: since_version_s.and_then(span).unwrap_or_default(),
         })
     });
     Some(TrafficService {
@@ -100,6 +109,7 @@ fn service(history: &History, live: &LiveService, watched: &Watched) -> Option<T
         queue_length_max: spec.queue.length_max.into(),
         queue_lengths: queue_lengths(history, &key),
         recent: service_span(&recent),
+        changes: deploys.changes(history, live.name(), &endpoints),
         servers: servers.collect(),
         ..TrafficService::default()
     })
@@ -124,28 +134,4 @@ fn service_span(window: &Window) -> ServiceSpan {
         causes: causes(window).collect(),
         total: durations(window, "total_p50_us"),
     }
-}
-
-fn server_span(window: &Window) -> ServerSpan {
-    let round_trip = window.mean("round_trip_mean_us").average();
-    let answered_5xx = window.count(STATUS_5XX);
-    let status_5xx = (answered_5xx > 0).then(|| (STATUS_5XX.to_owned(), answered_5xx));
-    ServerSpan {
-        seconds: window.seconds,
-        sent: window.count("requests"),
-        bound: window.count("bound"),
-        failures: causes(window).chain(status_5xx).collect(),
-        first_byte: durations(window, "first_byte_p50_us"),
-        round_trip_us: round_trip.map(|average| average.as_micros() as u64),
-        checks_passed: window.count("checks_passed"),
-        checks_failed: window.count("checks_failed"),
-    }
-}
-
-fn causes(window: &Window) -> impl Iterator<Item = (String, u64)> {
-    window.causes().map(|(cause, count)| (cause.name().to_owned(), count))
-}
-
-fn durations(window: &Window, column: &str) -> Durations {
-    window.durations(column).map(Durations::from).unwrap_or_default()
 }

@@ -1,7 +1,9 @@
 //! The rules on traffic: every second, on what the history has of the last seconds.
 
 mod clients;
+mod deploys;
 mod facts;
+mod spans;
 mod watched;
 
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use history::History;
 
 use crate::findings::{Area, Findings};
 use clients::Clients;
+use deploys::Deploys;
 use watched::Watched;
 
 /// What the rules need beside the history, from one second to the next.
@@ -21,6 +24,7 @@ pub(crate) struct TrafficRules {
     findings: Findings,
     counters: Arc<observe::Registry>,
     watched: Watched,
+    deploys: Deploys,
     clients: Clients,
 }
 
@@ -30,8 +34,14 @@ impl TrafficRules {
         counters: Arc<observe::Registry>,
         findings: Findings,
     ) -> TrafficRules {
-        let (watched, clients) = (Watched::default(), Clients::default());
-        TrafficRules { registry, findings, counters, watched, clients }
+        TrafficRules {
+            registry,
+            findings,
+            counters,
+            watched: Watched::default(),
+            deploys: Deploys::default(),
+            clients: Clients::default(),
+        }
     }
 
     /// Examines the traffic, if the doctor runs. `history` is locked only while the facts are taken.
@@ -58,6 +68,8 @@ impl TrafficRules {
             return Known::unknown("history_memory_max is 0, so there is no history of traffic");
         }
         self.watched.update(history.second(), published);
-        Known::Is(facts::traffic(history, published, &self.watched, &self.clients))
+        self.deploys.update(history, published);
+        let (watched, deploys) = (&self.watched, &self.deploys);
+        Known::Is(facts::traffic(history, published, watched, deploys, &self.clients))
     }
 }

@@ -52,7 +52,7 @@ fn server_changes(old: &Service, new: &Service, servers: &mut Changes) {
 }
 
 fn server_words(old: &ServerSpec, new: &ServerSpec) -> Words {
-    let ServerSpec { target: _, zone, weight, backup, in_flight_max } = old;
+    let ServerSpec { target: _, zone, weight, backup, in_flight_max, version } = old;
     let mut words = Words::default();
     words.value("zone", zone, &new.zone, |zone| or(zone.as_ref(), "none"));
     words.value("weight", weight, &new.weight, u16::to_string);
@@ -60,6 +60,7 @@ fn server_words(old: &ServerSpec, new: &ServerSpec) -> Words {
     words.value("in_flight_max", in_flight_max, &new.in_flight_max, |max| {
         or(max.as_ref(), "the service's")
     });
+    words.value("version", version, &new.version, |version| or(version.as_ref(), "unknown"));
     words
 }
 
@@ -82,6 +83,7 @@ fn words(old: &Service, new: &Service) -> Words {
         tls,
         http,
         send_proxy,
+        version_field,
         maintenance,
         error_pages,
         servers: _,
@@ -130,6 +132,9 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("http", http, &new.http, |http| http.as_str().to_owned());
     words.value("send_proxy", send_proxy, &new.send_proxy, |version| {
         version.map_or("none", |version| version.as_str()).to_owned()
+    });
+    words.value("version_field", version_field, &new.version_field, |field| {
+        or(field.as_ref(), "none")
     });
     words.value("maintenance", maintenance, &new.maintenance, |it| super::maintenance(it.as_ref()));
     words.hidden("error_page", error_pages, &new.error_pages);

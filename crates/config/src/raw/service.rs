@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use model::{
     Affinity, Balance, BalanceWord, HashKey, HashOn, HashOnWord, HttpVersion, PassiveHealth,
-    QueueLimits, Retries, ServerSpec, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
+    QueueLimits, Retries, ServerSpec, ServerVersion, Service, ServiceTimeouts, WhenAllDown,
+    ZonePolicy,
 };
 use toml::de::DeValue;
 
@@ -59,6 +60,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
             tls: None,
             http: version,
             send_proxy: table.choice_if("send_proxy").and_then(|at| at.value.parse().ok()),
+            version_field: table.text("version_field", http::field_name).map(|at| at.value.into()),
             maintenance: maintenance::read(&mut table),
             // Built from `error_pages`, which may name files.
             error_pages: Vec::new(),
@@ -275,6 +277,7 @@ fn servers(table: &mut Table<'_>) -> (Vec<ServerSpec>, Vec<RawServerSpans>) {
         let weight = table.integer("weight").value;
         let backup = table.boolean("backup");
         let in_flight_max: Option<At<u32>> = table.integer_if("in_flight_max");
+        let version = table.text("version", version).map(|at| at.value);
         table.finish();
         let Some(target) = target else { continue };
         spans.push(RawServerSpans {
@@ -289,7 +292,14 @@ fn servers(table: &mut Table<'_>) -> (Vec<ServerSpec>, Vec<RawServerSpans>) {
             weight,
             backup,
             in_flight_max: in_flight_max.map(|at| at.value),
+            version,
         });
     }
     (specs, spans)
+}
+
+fn version(text: &str) -> Result<ServerVersion, Wrong> {
+    ServerVersion::parse(text.as_bytes()).ok_or_else(|| {
+        Wrong::new("not a version").help("write 1 to 64 visible ASCII characters, as in \"2.8.1\"")
+    })
 }

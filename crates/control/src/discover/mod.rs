@@ -215,6 +215,7 @@ fn endpoints(service: &Service, resolve: impl Fn(&str) -> Vec<IpAddr>) -> Endpoi
                 weight: server.weight,
                 backup: server.backup,
                 in_flight_max: server.in_flight_max,
+                version: server.version,
             }
         }));
     }

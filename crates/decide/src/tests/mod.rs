@@ -31,7 +31,7 @@ fn address(port: u16) -> Address {
 
 fn server(port: u16) -> ServerSpec {
     let target = ServerTarget::Address(address(port));
-    ServerSpec { target, zone: None, weight: 1, backup: false, in_flight_max: None }
+    ServerSpec { target, zone: None, weight: 1, backup: false, in_flight_max: None, version: None }
 }
 
 /// Returns a service with servers at these ports, each limited to `max`, and a queue of
@@ -63,6 +63,7 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
         tls: None,
         http: model::HttpVersion::Http11,
         send_proxy: None,
+        version_field: None,
         maintenance: None,
         error_pages: Vec::new(),
         servers: ports.iter().copied().map(server).collect(),

@@ -152,6 +152,7 @@ fn servers_found_by_name_outlive_a_reload_with_the_new_settings() {
         weight: 1,
         backup: false,
         in_flight_max: None,
+        version: None,
     });
     let (registry, live) = one(spec.clone());
     assert_eq!(live.endpoints().all.len(), 1);
@@ -162,6 +163,7 @@ fn servers_found_by_name_outlive_a_reload_with_the_new_settings() {
         weight: 1,
         backup: false,
         in_flight_max: None,
+        version: None,
     };
     let rows = vec![row("10.0.0.1:1", 1), row("s.internal:80", 8), row("s.internal:80", 9)];
     live.set_endpoints(EndpointSet { rows }, NOW);
@@ -235,6 +237,7 @@ fn every_address_of_a_name_has_the_limit_of_its_server() {
         weight: 1,
         backup: false,
         in_flight_max: Some(2),
+        version: None,
     });
     let (registry, live) = one(spec.clone());
     let row = |name: &str, port, in_flight_max| EndpointRow {
@@ -244,6 +247,7 @@ fn every_address_of_a_name_has_the_limit_of_its_server() {
         weight: 1,
         backup: false,
         in_flight_max,
+        version: None,
     };
     let found = |max| row("s.internal:80", 8, max);
     let rows = vec![row("10.0.0.1:1", 1, None), found(Some(2))];

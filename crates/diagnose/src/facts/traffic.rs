@@ -52,6 +52,8 @@ pub struct TrafficService {
     pub clients_before: ClientsSpan,
     /// The last ten seconds.
     pub recent: ServiceSpan,
+    /// What has changed in the last hour and was not undone, newest first.
+    pub changes: Vec<TrafficChange>,
     /// Its servers.
     pub servers: Vec<TrafficServer>,
 }
@@ -87,6 +89,38 @@ pub struct ClientsSpan {
     /// Requests by client: its address, or its network (IPv6). Each is too large by at most a sixteenth of
     /// all; a client that is missing had less than that.
     pub of: BTreeMap<String, u64>,
+}
+
+/// Servers got another version, or a reload changed the settings or servers of the service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TrafficChange {
+    /// The version that servers got; `None`: it is a reload.
+    pub version: Option<String>,
+    /// The version of the first of them before.
+    pub version_before: Option<String>,
+    /// The configuration that came into force with the reload.
+    pub generation: u64,
+    /// How long ago that was; of a version, how long ago the last server got it.
+    pub since_s: u64,
+    /// All servers together in the minute before.
+    pub before: ServerSpan,
+    /// The same in the last five seconds before.
+    pub just_before: ServerSpan,
+    /// The same in the minute after, if that has passed.
+    pub onset: Option<ServerSpan>,
+    /// The same since then, at most in the last minute.
+    pub since: ServerSpan,
+}
+
+impl TrafficChange {
+    /// Returns its name: `version 2.8.1`, `configuration 3`.
+    pub(crate) fn name(&self) -> String {
+        match &self.version {
+            Some(version) => format!("version {version}"),
+            None => format!("configuration {}", self.generation),
+        }
+    }
 }
 
 /// A server of a service.
@@ -130,6 +164,16 @@ pub struct TrafficServer {
     /// The last minute.
     #[serde(default)]
     pub minute: ServerSpan,
+    /// The version that it runs.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// The last five seconds before its own version changed, or the minute before if these say too little; if
+    /// that is among its service's changes.
+    #[serde(default)]
+    pub before_version: ServerSpan,
+    /// Since the last change of a version in its service, at most the last minute.
+    #[serde(default)]
+    pub since_version: ServerSpan,
 }
 
 /// What a server did in some seconds.
@@ -158,6 +202,28 @@ impl ServerSpan {
     /// Returns the number of requests that failed.
     pub fn failed(&self) -> u64 {
         crate::words::sum(self.failures.values().copied())
+    }
+
+    /// Adds what another server did in the same seconds, but not its average round trip.
+    pub fn add(&mut self, other: &ServerSpan) {
+        self.seconds = self.seconds.max(other.seconds);
+        let counts = [
+            (&mut self.sent, other.sent),
+            (&mut self.bound, other.bound),
+            (&mut self.checks_passed, other.checks_passed),
+            (&mut self.checks_failed, other.checks_failed),
+        ];
+        for (all, more) in counts {
+            *all = all.saturating_add(more);
+        }
+        for (cause, more) in &other.failures {
+            let all = self.failures.entry(cause.clone()).or_default();
+            *all = all.saturating_add(*more);
+        }
+        let mut totals = HistogramTotals::default();
+        self.first_byte.add_to(&mut totals);
+        other.first_byte.add_to(&mut totals);
+        self.first_byte = Durations::from(&totals);
     }
 
     /// Returns what was counted in the seconds of `self` that are not among those of `newer`, its last

@@ -34,6 +34,7 @@ mod conntrack_drops;
 mod conntrack_full;
 mod conntrack_timeout;
 mod cpu_steal;
+mod deploy_regression;
 mod ena_conntrack_left;
 mod ena_shaped;
 mod failure_wave;
@@ -95,7 +96,7 @@ pub use settings::SETTINGS;
 macro_rules! rules {
     ($(
         $scope:ident $name:ident $(absorbs [$($same:ident),+])? $(absorbs_all [$($all:ident),+])?
-            $(leads_to [$($consequence:ident),+])?;
+            $(leads_to_same [$($same_servers:ident),+])? $(leads_to [$($consequence:ident),+])?;
     )+) => {
         const RULES: &[Rule] = &[$(
             Rule {
@@ -104,6 +105,7 @@ macro_rules! rules {
                 source: include_str!(concat!(stringify!($name), ".rs")),
                 absorbs_same: &[$($(stringify!($same)),+)?],
                 absorbs_all: &[$($(stringify!($all)),+)?],
+                leads_to_same: &[$($(stringify!($same_servers)),+)?],
                 leads_to: &[$($(stringify!($consequence)),+)?],
             },
         )+];
@@ -124,6 +126,9 @@ rules! {
     Namespace tcp_memory;
     Namespace orphans;
     Traffic client_spike leads_to [service_saturated, queue_growing, retry_storm];
+    Traffic deploy_regression
+        leads_to_same [server_slow, checks_blind, server_failing]
+        leads_to [service_failing, service_saturated, queue_growing, retry_storm, balance_skewed];
     Traffic service_failing
         leads_to [checks_blind, service_saturated, queue_growing, retry_storm];
     Traffic server_slow
@@ -204,6 +209,9 @@ pub struct Rule {
     absorbs_same: &'static [&'static str],
     /// The same, whatever the subject, within the network namespace.
     absorbs_all: &'static [&'static str],
+    /// Rules whose findings about no other servers than this one's follow from it (about any server, if this one
+    /// names none): they are named in it, and not reported separately.
+    leads_to_same: &'static [&'static str],
     /// Rules whose findings about the same service follow from this one's: they are named in it, and not
     /// reported separately.
     leads_to: &'static [&'static str],
@@ -266,13 +274,20 @@ impl Rule {
             });
         }
         let consequences: Vec<String> =
-            self.leads_to.iter().map(|name| format!("`{name}`")).collect();
+            [(self.leads_to_same, "servers"), (self.leads_to, "service")]
+                .into_iter()
+                .filter(|(rules, _)| !rules.is_empty())
+                .map(|(rules, what)| {
+                    let rules: Vec<String> = rules.iter().map(|name| format!("`{name}`")).collect();
+                    format!("{} about the same {what}", crate::words::list(&rules, usize::MAX))
+                })
+                .collect();
         if !consequences.is_empty() {
             page.sections.push(Section {
                 title: "Consequences".to_owned(),
                 text: format!(
-                    "Findings of {} about the same service are named in this rule's finding, and not reported separately.",
-                    crate::words::list(&consequences, usize::MAX)
+                    "Findings of {} are named in this rule's finding, and not reported separately.",
+                    consequences.join(", and of ")
                 ),
             });
         }
@@ -422,14 +437,27 @@ fn with_consequences(findings: Vec<Finding>) -> Vec<Finding> {
         let Some(mut finding) = left[place].take() else { continue };
         let rule = Rule::by_name(&finding.rule).filter(|_| finding.certainty > Certainty::Possible);
         let follow = rule.zip(finding.service.clone()).into_iter().flat_map(|(rule, service)| {
-            rule.leads_to.iter().map(move |name| (service.clone(), (*name).to_owned()))
+            let same = rule.leads_to_same.iter().map(|name| (*name, true));
+            let all = same.chain(rule.leads_to.iter().map(|name| (*name, false)));
+            all.map(move |(name, is_same)| ((service.clone(), name.to_owned()), is_same))
         });
-        for place in follow.filter_map(|key| places.remove(&key)).flatten() {
-            let Some(other) = left[place].take() else { continue };
-            finding.severity = finding.severity.max(other.severity);
-            let Finding { rule, subject, what, consequences, .. } = other;
-            finding.consequences.push(Consequence { rule, subject, what });
-            finding.consequences.extend(consequences);
+        for (key, is_same) in follow {
+            let is_among = |servers: &[String]| {
+                let all = || servers.iter().all(|one| finding.servers.contains(one));
+                !is_same || finding.servers.is_empty() || all()
+            };
+            let taken = places.get_mut(&key).into_iter().flat_map(|found| {
+                found.extract_if(.., |place| {
+                    left[*place].as_ref().is_some_and(|other| is_among(&other.servers))
+                })
+            });
+            let taken: Vec<usize> = taken.collect();
+            for other in taken.into_iter().filter_map(|place| left[place].take()) {
+                finding.severity = finding.severity.max(other.severity);
+                let Finding { rule, subject, what, consequences, .. } = other;
+                finding.consequences.push(Consequence { rule, subject, what });
+                finding.consequences.extend(consequences);
+            }
         }
         left[place] = Some(finding);
     }

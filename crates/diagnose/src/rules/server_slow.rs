@@ -23,7 +23,7 @@ use std::time::Duration;
 use model::Address;
 use model::histogram::HistogramTotals;
 
-use crate::evidence::Units;
+use crate::evidence::{Units, alarm_chance};
 use crate::facts::{Traffic, TrafficServer, TrafficService};
 use crate::finding::{Certainty, Evidence, Finding, Severity};
 use crate::traffic::{Group, Separation, SpanOf, separation, together};
@@ -100,6 +100,12 @@ pub(super) fn check(traffic: &Traffic, out: &mut Out) {
     }
 }
 
+/// Whether a server or a zone of a service is slower than its peers.
+pub(super) fn finds(service: &TrafficService, judged: usize) -> bool {
+    MEASURES.iter().any(|&measure| !find(service, measure, judged).is_empty())
+        || service.servers.iter().any(|one| is_silent(one, service))
+}
+
 /// A group that is slower than its peers.
 struct Slow<'a> {
     group: Group<'a>,
@@ -139,7 +145,7 @@ fn find<'a>(service: &'a TrafficService, measure: Measure, judged: usize) -> Vec
     let peers_time = peers.quantile(q).unwrap_or_default();
     let proved = |group: Group<'a>| {
         let durations = together(&group.servers, span);
-        let separation = separation(&durations, &peers, limits, judged)?;
+        let separation = separation(&durations, &peers, limits, alarm_chance(judged))?;
         let is_still = group
             .servers
             .iter()

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use diagnose::facts::{
-    ClientsSpan, Durations, Facts, Known, ServerSpan, ServiceSpan, Traffic, TrafficServer,
-    TrafficService,
+    ClientsSpan, Durations, Facts, Known, ServerSpan, ServiceSpan, Traffic, TrafficChange,
+    TrafficServer, TrafficService,
 };
 use diagnose::finding::Finding;
 use diagnose::rules::diagnose_traffic;
@@ -52,6 +52,19 @@ struct Server {
     paused_until_ms: f64,
     waiting: u64,
     silent_since: u64,
+    version: &'static str,
+    /// What it did before it got this version.
+    before_version: ServerSpan,
+}
+
+/// A version that servers got, or a reload (without a name).
+#[derive(Debug)]
+struct Change {
+    version: &'static str,
+    second: u64,
+    before: ServerSpan,
+    just_before: ServerSpan,
+    onset: Option<ServerSpan>,
 }
 
 /// A service and its clients.
@@ -69,6 +82,8 @@ pub(crate) struct Service {
     clients: VecDeque<[u64; CLIENTS]>,
     /// The same of the last ten seconds and of the minute before, without the newest span.
     client_spans: [ClientsSpan; 2],
+    /// Newest first.
+    changes: VecDeque<Change>,
 }
 
 impl Service {
@@ -80,6 +95,8 @@ impl Service {
             paused_until_ms: 0.0,
             waiting: 0,
             silent_since: 0,
+            version: "2.8.0",
+            before_version: ServerSpan::default(),
         };
         Service {
             name,
@@ -91,7 +108,62 @@ impl Service {
             requests: VecDeque::new(),
             clients: VecDeque::from([[0; CLIENTS]]),
             client_spans: Default::default(),
+            changes: VecDeque::new(),
         }
+    }
+
+    /// Gives a server another version, before this second begins.
+    pub(crate) fn deploy(&mut self, server: usize, version: &'static str, second: u64) {
+        let just_before = self.servers[server].span(second - 1, 5);
+        let is_enough = just_before.first_byte.count() >= 50;
+        let before =
+            if is_enough { just_before } else { self.servers[server].span(second - 1, 60) };
+        self.servers[server].before_version = before;
+        self.servers[server].version = version;
+        match self.changes.iter_mut().find(|change| change.version == version) {
+            Some(change) => (change.second, change.onset) = (second, None),
+            None => self.change(version, second),
+        }
+    }
+
+    /// A reload changes its settings, before this second begins.
+    pub(crate) fn reload(&mut self, second: u64) {
+        self.change("", second);
+    }
+
+    fn change(&mut self, version: &'static str, second: u64) {
+        let (before, just_before) =
+            (self.all_servers(second - 1, 60), self.all_servers(second - 1, 5));
+        self.changes.push_front(Change { version, second, before, just_before, onset: None });
+        self.changes.truncate(4);
+    }
+
+    fn all_servers(&self, second: u64, seconds: u64) -> ServerSpan {
+        let mut all = ServerSpan::default();
+        self.servers.iter().for_each(|server| all.add(&server.span(second, seconds)));
+        all
+    }
+
+    /// What all servers did since a change, as the balancer's history has it.
+    fn since(&self, second: u64, change: u64) -> Option<u64> {
+        let seconds = second.checked_sub(change.next_multiple_of(SNAPSHOT_S))?;
+        Some(if seconds > 60 { 56 } else { seconds }).filter(|&seconds| seconds > 0)
+    }
+
+    fn changes(&self, second: u64) -> Vec<TrafficChange> {
+        let facts = self.changes.iter().map(|change| TrafficChange {
+            version: (!change.version.is_empty()).then(|| change.version.to_owned()),
+            version_before: Some("2.8.0".to_owned()),
+            generation: 2,
+            since_s: second - change.second,
+            before: change.before.clone(),
+            just_before: change.just_before.clone(),
+            onset: change.onset.clone(),
+            since: self
+                .since(second, change.second)
+                .map_or_else(ServerSpan::default, |seconds| self.all_servers(second, seconds)),
+        });
+        facts.collect()
     }
 
     /// Changes what a server does.
@@ -129,6 +201,13 @@ impl Service {
         for server in &mut self.servers {
             server.end_second(second, rng);
         }
+        let onset = self.all_servers(second, 60);
+        for change in &mut self.changes {
+            if change.onset.is_none() && second >= change.second + 60 {
+                change.onset = Some(onset.clone());
+            }
+        }
+        self.changes.retain(|change| second < change.second + 3_600);
     }
 
     fn client_spans(&self) -> [ClientsSpan; 2] {
@@ -160,6 +239,9 @@ impl Service {
     /// What the rules see of it.
     pub(crate) fn facts(&self, second: u64) -> TrafficService {
         let is_full = self.queue > 0.0;
+        let versions = self.changes.iter().filter(|change| !change.version.is_empty());
+        let last = versions.map(|change| change.second).max();
+        let since_version_s = last.and_then(|last| self.since(second, last));
         let servers = self.servers.iter().enumerate().map(|(index, server)| {
             let address = format!("10.0.{index}.2:80").parse().expect("an address");
             TrafficServer {
@@ -176,6 +258,10 @@ impl Service {
                 fresh: server.span(second, 5),
                 recent: server.span(second, 10),
                 minute: server.span(second, 60),
+                version: Some(server.version.to_owned()),
+                before_version: server.before_version.clone(),
+                since_version: since_version_s
+                    .map_or_else(ServerSpan::default, |seconds| server.span(second, seconds)),
             }
         });
         let [clients, clients_before] = self.client_spans.clone();
@@ -189,6 +275,7 @@ impl Service {
             clients,
             clients_before,
             recent: self.span(10),
+            changes: self.changes(second),
             servers: servers.collect(),
             ..TrafficService::default()
         }

@@ -22,6 +22,7 @@ fn asked(service: &str, path: &str, host: &str, interval_s: u64) -> Asked {
             tls: None,
             http: HttpVersion::Http11,
             send_proxy: None,
+            version_field: None,
         },
         interval: Duration::from_secs(interval_s),
         service: service.into(),
@@ -83,8 +84,14 @@ fn a_reused_and_a_fresh_probe_stay_two() {
 #[test]
 fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
     let second = Duration::from_secs(1);
-    let server =
-        |target| ServerSpec { target, zone: None, weight: 1, backup: false, in_flight_max: None };
+    let server = |target| ServerSpec {
+        target,
+        zone: None,
+        weight: 1,
+        backup: false,
+        in_flight_max: None,
+        version: None,
+    };
     let address = ServerTarget::Address(std::net::SocketAddr::from(([10, 0, 1, 5], 8080)).into());
     let named = ServerTarget::Name { host: "listings.internal".into(), port: 8080 };
     let mut kind = asked("", "/status", "", 2).spec.kind;

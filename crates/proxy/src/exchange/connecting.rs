@@ -13,7 +13,7 @@ use health::blame::{Ended, Sent};
 use model::{Balance, Cause, Fault, Service};
 use rustls::ClientConfig;
 use transport::http2::Code;
-use wire::http1::RequestHead;
+use wire::http1::{RequestHead, ResponseHead};
 
 use super::response_head::NoHead;
 use crate::account::Record;
@@ -136,9 +136,10 @@ pub(super) fn failed(
 pub(super) fn note_head(
     (record, service): (&mut Record, &Service),
     (servers, slot, server): (&mut Servers<'_>, &Slot, &ServerConnection),
-    status: u16,
+    response: &ResponseHead,
     ended: Ended,
 ) {
+    let status = response.status();
     record.head_arrived(status);
     let (endpoint, now) = (slot.endpoint(), record.head_at());
     endpoint.state.note_response(now);
@@ -146,6 +147,10 @@ pub(super) fn note_head(
     endpoint.state.latency.first_byte.record(record.server_time());
     if status >= 500 {
         endpoint.state.answered_5xx.fetch_add(1, Relaxed);
+    }
+    let version = service.version_field.as_deref().and_then(|name| response.field(name));
+    if let Some(version) = version {
+        endpoint.state.version.note(version);
     }
     endpoint.slots.learner.answered(&server.busy, now);
     if service.balance == Balance::PeakEwma {

@@ -160,7 +160,8 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         let sent = if is_done { Sent::Whole } else { Sent::Part };
         let ended = Ended::alone(outcome, self.upload.waiting_for(), sent);
         let of = (&mut self.exchange.record, self.service);
-        connecting::note_head(of, (servers, slot, server), status, ended);
+        let response = &self.exchange.scratch.response;
+        connecting::note_head(of, (servers, slot, server), response, ended);
         // The request will not be sent again. If the server has answered early, some of it is still
         // buffered.
         self.upload.pump.keep_no_more();

@@ -122,7 +122,7 @@ impl<'x, 'a> Question<'x, 'a> {
         let status = self.response.status();
         let ended = Ended::alone(Outcome::Answered(status), WaitingFor::Server, self.sent());
         let of = (&mut self.record, self.service);
-        connecting::note_head(of, (&mut servers, &slot, &server), status, ended);
+        connecting::note_head(of, (&mut servers, &slot, &server), &self.response, ended);
         drop(servers);
         let Some(body) = std::mem::take(&mut self.body) else {
             return Err(Reason { cause: Cause::HttpResponseIncomplete, detail: TOO_LARGE }.into());

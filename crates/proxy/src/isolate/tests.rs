@@ -101,6 +101,7 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
         weight: 1,
         backup: false,
         in_flight_max: None,
+        version: None,
     }];
     Snapshot {
         connections_max: 100,

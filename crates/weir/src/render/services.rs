@@ -146,6 +146,9 @@ fn server(server: &ServerSpec) -> String {
     if let Some(max) = server.in_flight_max {
         remarks.push(format!("limit {max}"));
     }
+    if let Some(version) = server.version {
+        remarks.push(format!("version {version}"));
+    }
     match remarks.as_slice() {
         [] => server.target.to_string(),
         remarks => format!("{} ({})", server.target, remarks.join(", ")),

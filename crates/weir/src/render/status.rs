@@ -225,6 +225,7 @@ fn table(
         "STATE",
         "IN FLIGHT",
         "WEIGHT",
+        "VERSION",
         "REQ/S",
         "FAILED",
         "P50",
@@ -233,7 +234,7 @@ fn table(
         "FAILURES",
         "LATENCY",
     ])
-    .numbers(7..);
+    .numbers(8..);
     for (zone, members) in zones {
         for server in members {
             let known = traffic.into_iter().flat_map(|traffic| &traffic.servers);
@@ -259,12 +260,13 @@ fn table(
             none(),
             none(),
             none(),
+            none(),
         ]);
     }
     columns.text()
 }
 
-fn row(zone: Option<&str>, server: &Server, rates: Option<&ServerWindow>) -> [String; 14] {
+fn row(zone: Option<&str>, server: &Server, rates: Option<&ServerWindow>) -> [String; 15] {
     let Server { name, address, in_flight, .. } = server;
     let shown = if name == address { address.clone() } else { format!("{name} ({address})") };
     let backup = if server.backup { ", backup" } else { "" };
@@ -294,6 +296,7 @@ fn row(zone: Option<&str>, server: &Server, rates: Option<&ServerWindow>) -> [St
         server.state.as_str().to_owned(),
         in_flight,
         weight(server),
+        server.version.clone().unwrap_or_default(),
         rate,
         failed,
         p50,

@@ -9,7 +9,7 @@ use super::maintenance::MAINTENANCE;
 use super::tls::SERVICE_TLS;
 use super::{
     ADDRESS_OR_SOCKET, DAY, FIELD_NAME, HOST, MILLI, NAME, PATH, SECRET, TEXT, TIMEOUT, U32_MAX,
-    duration, form,
+    duration, form, patterned,
 };
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
@@ -18,7 +18,7 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
     heading: "[service.NAME]",
     path: "service.NAME",
     doc: "A named group of equivalent servers (a backend, or upstream), and how requests are distributed over them.",
-    example: "[service.listings]\nbalance = \"least-connections\"\nin_flight_max = 4\nqueue = { length_max = 200, wait_max = \"5s\" }\nwhen_full = 503\nwhen_all_down = \"try-all\"\nslow_start = \"30s\"\nidle_connections_max = 64\ncheck = { path = \"/status\" }\nerror_page = [{ status = 503, body = \"Busy.\\n\" }]\nserver = [{ address = \"10.0.1.5:8080\" }, { address = \"10.0.2.5:8080\" }]\n\n[service.grpc]\nhttp = \"2\"\nserver = [{ address = \"10.0.1.6:8080\" }]\n\n[service.database]\nsend_proxy = \"v2\"\nserver = [{ address = \"10.0.1.9:5432\" }]\n",
+    example: "[service.listings]\nbalance = \"least-connections\"\nin_flight_max = 4\nqueue = { length_max = 200, wait_max = \"5s\" }\nwhen_full = 503\nwhen_all_down = \"try-all\"\nslow_start = \"30s\"\nidle_connections_max = 64\nversion_field = \"X-App-Version\"\ncheck = { path = \"/status\" }\nerror_page = [{ status = 503, body = \"Busy.\\n\" }]\nserver = [{ address = \"10.0.1.5:8080\" }, { address = \"10.0.2.5:8080\" }]\n\n[service.grpc]\nhttp = \"2\"\nserver = [{ address = \"10.0.1.6:8080\" }]\n\n[service.database]\nsend_proxy = \"v2\"\nserver = [{ address = \"10.0.1.9:5432\" }]\n",
     keys: &[
         key(
             "balance",
@@ -116,6 +116,12 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
             Kind::Choice(ProxyVersion::WORDS),
             Absent::Then("none is sent"),
             "Each connection to a server begins with a PROXY protocol header that names the client; the servers must expect it.",
+        ),
+        key(
+            "version_field",
+            Kind::Text(FIELD_NAME),
+            Absent::Then("only `version` of the servers counts"),
+            "The response field by which the servers state their version, such as `X-App-Version`: 1 to 64 visible ASCII characters. It counts before `version` of a server. The finding `deploy_regression` compares versions.",
         ),
         key(
             "maintenance",
@@ -428,7 +434,7 @@ static SERVER: TableSpec = TableSpec {
     heading: "[[service.NAME.server]]",
     path: "service.NAME.server",
     doc: "A server.",
-    example: "[[service.listings.server]]\naddress = \"10.0.1.5:8080\"\nzone = \"eu-west-1a\"\nweight = 2\nin_flight_max = 8\n\n[[service.listings.server]]\naddress = \"listings.internal:8080\"\nbackup = true\n\n[[service.listings.server]]\naddress = \"unix:/run/listings.sock\"\n",
+    example: "[[service.listings.server]]\naddress = \"10.0.1.5:8080\"\nzone = \"eu-west-1a\"\nweight = 2\nin_flight_max = 8\nversion = \"2.8.1\"\n\n[[service.listings.server]]\naddress = \"listings.internal:8080\"\nbackup = true\n\n[[service.listings.server]]\naddress = \"unix:/run/listings.sock\"\n",
     keys: &[
         key(
             "address",
@@ -454,6 +460,12 @@ static SERVER: TableSpec = TableSpec {
             Kind::Integer { min: 1, max: U32_MAX },
             Absent::Then("that of the service"),
             "Concurrent requests at this server. The limit belongs to the address: services that name it share one count, and must agree.",
+        ),
+        key(
+            "version",
+            Kind::Text(patterned("version", "^[!-~]{1,64}$")),
+            Absent::Then("unknown"),
+            "The version that it runs, such as `2.8.1`: 1 to 64 visible ASCII characters. It counts as long as the server states no other by the service's `version_field`.",
         ),
     ],
 };

@@ -293,6 +293,18 @@ fn changes(changes: &FieldChanges) -> Value {
     json!({ "remove": changes.remove, "set": pairs(&changes.set), "add": pairs(&changes.add) })
 }
 
+fn server(server: &model::ServerSpec) -> Value {
+    json!({
+        "address": server.target.to_string(),
+        "resolved": matches!(server.target, model::ServerTarget::Address(_)),
+        "zone": server.zone.as_deref(),
+        "weight": server.weight,
+        "backup": server.backup,
+        "in_flight_max": server.in_flight_max,
+        "version": server.version.as_ref().map(model::ServerVersion::as_str),
+    })
+}
+
 fn service(service: &Service) -> Value {
     let balance = service.balance.as_str();
     let hash = match &service.balance {
@@ -301,17 +313,7 @@ fn service(service: &Service) -> Value {
             None
         }
     };
-    let servers = service.servers.iter().map(|server| {
-        json!({
-            "address": server.target.to_string(),
-            "resolved": matches!(server.target, model::ServerTarget::Address(_)),
-            "zone": server.zone.as_deref(),
-            "weight": server.weight,
-            "backup": server.backup,
-            "in_flight_max": server.in_flight_max,
-            "version": server.version.as_ref().map(model::ServerVersion::as_str),
-        })
-    });
+    let servers = service.servers.iter().map(server);
     json!({
         "name": service.name.as_ref(),
         "balance": balance,

@@ -91,17 +91,13 @@ impl Deploys {
         for live in &published.services {
             let endpoints = live.endpoints();
             let look = Look { history, live, endpoints: &endpoints };
-            match self.services.get_mut(live.name()) {
-                Some(service) => {
-                    if is_reloaded {
-                        service.reload(&look, published.generation);
-                    }
-                    service.update(&look);
+            if let Some(service) = self.services.get_mut(live.name()) {
+                if is_reloaded {
+                    service.reload(&look, published.generation);
                 }
-                None => {
-                    let service = Service::new(&look);
-                    self.services.insert(Arc::clone(live.name()), service);
-                }
+                service.update(&look);
+            } else {
+                self.services.insert(Arc::clone(live.name()), Service::new(&look));
             }
         }
     }

@@ -114,15 +114,7 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("slow_start", slow_start, &new.slow_start, |time| {
         or(time.map(show_duration), "at once")
     });
-    let ServiceTimeouts { connect, response, idle, tunnel, keep_alive, total } = timeouts;
-    words.value("timeouts.connect", connect, &new.timeouts.connect, time);
-    words.value("timeouts.response", response, &new.timeouts.response, time);
-    words.value("timeouts.idle", idle, &new.timeouts.idle, time);
-    words.value("timeouts.tunnel", tunnel, &new.timeouts.tunnel, time);
-    words.value("timeouts.keep_alive", keep_alive, &new.timeouts.keep_alive, time);
-    words.value("timeouts.total", total, &new.timeouts.total, |time| {
-        or(time.map(show_duration), "no limit")
-    });
+    timeout_words(timeouts, &new.timeouts, &mut words);
     words.value("retries.max", attempts_max, &new.retries.attempts_max, u32::to_string);
     let kept = &new.retries.body_kept_max_bytes;
     words.value("retries.body_kept_max", body_kept_max_bytes, kept, |n| show_size(u64::from(*n)));
@@ -139,6 +131,17 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("maintenance", maintenance, &new.maintenance, |it| super::maintenance(it.as_ref()));
     words.hidden("error_page", error_pages, &new.error_pages);
     words
+}
+
+fn timeout_words(old: &ServiceTimeouts, new: &ServiceTimeouts, words: &mut Words) {
+    let ServiceTimeouts { connect, response, idle, tunnel, keep_alive, total } = old;
+    words.value("timeouts.connect", connect, &new.connect, time);
+    words.value("timeouts.response", response, &new.response, time);
+    words.value("timeouts.idle", idle, &new.idle, time);
+    words.value("timeouts.tunnel", tunnel, &new.tunnel, time);
+    words.value("timeouts.keep_alive", keep_alive, &new.keep_alive, time);
+    words
+        .value("timeouts.total", total, &new.total, |time| or(time.map(show_duration), "no limit"));
 }
 
 fn show_balance(balance: &Balance) -> String {

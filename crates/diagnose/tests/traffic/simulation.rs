@@ -145,7 +145,7 @@ impl Service {
     }
 
     /// What all servers did since a change, as the balancer's history has it.
-    fn since(&self, second: u64, change: u64) -> Option<u64> {
+    fn since(second: u64, change: u64) -> Option<u64> {
         let seconds = second.checked_sub(change.next_multiple_of(SNAPSHOT_S))?;
         Some(if seconds > 60 { 56 } else { seconds }).filter(|&seconds| seconds > 0)
     }
@@ -159,8 +159,7 @@ impl Service {
             before: change.before.clone(),
             just_before: change.just_before.clone(),
             onset: change.onset.clone(),
-            since: self
-                .since(second, change.second)
+            since: Self::since(second, change.second)
                 .map_or_else(ServerSpan::default, |seconds| self.all_servers(second, seconds)),
         });
         facts.collect()
@@ -241,7 +240,7 @@ impl Service {
         let is_full = self.queue > 0.0;
         let versions = self.changes.iter().filter(|change| !change.version.is_empty());
         let last = versions.map(|change| change.second).max();
-        let since_version_s = last.and_then(|last| self.since(second, last));
+        let since_version_s = last.and_then(|last| Self::since(second, last));
         let servers = self.servers.iter().enumerate().map(|(index, server)| {
             let address = format!("10.0.{index}.2:80").parse().expect("an address");
             TrafficServer {

@@ -124,7 +124,7 @@ pub struct StateRequest {
     #[schemars(with = "Word<Administrative>")]
     pub state: Administrative,
     /// Changes nothing: the answer is the service as it would be, with health as it is.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
 }
 
@@ -138,10 +138,6 @@ pub struct WeightRequest {
     #[schemars(range(max = 1000))]
     pub weight: Option<u16>,
     /// Changes nothing: the answer is the service as it would be.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }

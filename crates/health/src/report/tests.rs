@@ -22,7 +22,6 @@ fn asked(service: &str, path: &str, host: &str, interval_s: u64) -> Asked {
             tls: None,
             http: HttpVersion::Http11,
             send_proxy: None,
-            version_field: None,
         },
         interval: Duration::from_secs(interval_s),
         service: service.into(),

@@ -95,20 +95,24 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
     let published = crate::explain::tests::live().0.load_full();
     let mut service = model::Service::clone(&published.snapshot.services[0]);
     service.timeouts.response = MINUTE;
-    service.servers = vec![ServerSpec {
-        target: ServerTarget::Address(server.into()),
-        zone: None,
-        weight: 1,
-        backup: false,
-        in_flight_max: None,
-        version: None,
-    }];
+    service.servers = vec![only(server)];
     Snapshot {
         connections_max: 100,
         listeners: vec![listener],
         routes: vec![route],
         services: vec![service.into()],
         ..Snapshot::empty()
+    }
+}
+
+fn only(server: SocketAddr) -> ServerSpec {
+    ServerSpec {
+        target: ServerTarget::Address(server.into()),
+        zone: None,
+        weight: 1,
+        backup: false,
+        in_flight_max: None,
+        version: None,
     }
 }
 

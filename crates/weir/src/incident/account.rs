@@ -194,7 +194,7 @@ fn first_trouble<'a>(events: &'a [Event], lead: &Lead) -> Option<&'a Event> {
 /// Whether what an event began had ended before a moment.
 fn has_ended(events: &[Event], began: &Event, until_unix_ms: u64) -> bool {
     events.iter().any(|event| {
-        event.effect == Effect::Recovery
+        event.effect.known() == Some(Effect::Recovery)
             && event.measure == began.measure
             && event.service == began.service
             && (event.servers == began.servers || event.servers.len() > began.servers.len())
@@ -205,7 +205,7 @@ fn has_ended(events: &[Event], began: &Event, until_unix_ms: u64) -> bool {
 fn changed(change: &Change) -> Event {
     Event {
         at_unix_ms: change.at_unix_ms,
-        effect: change.effect.known().unwrap_or(Effect::Neutral),
+        effect: change.effect.clone(),
         measure: None,
         is_finding: change.kind.known() == Some(Changed::Finding),
         service: change.service.clone(),
@@ -217,11 +217,11 @@ fn changed(change: &Change) -> Event {
 /// Keeps the most telling events. Returns how many are left out.
 fn shorten(events: &mut Vec<Event>) -> usize {
     let excess = events.len().saturating_sub(EVENTS_MAX);
-    let rank = |event: &Event| match (event.measure, event.effect) {
+    let rank = |event: &Event| match (event.measure, event.effect.known()) {
         (None, _) => 3,
-        (Some(_), Effect::Trouble) => 2,
-        (Some(_), Effect::Recovery) => 1,
-        (Some(_), Effect::Neutral) => 0,
+        (Some(_), Some(Effect::Trouble)) => 2,
+        (Some(_), Some(Effect::Recovery)) => 1,
+        (Some(_), Some(Effect::Neutral) | None) => 0,
     };
     for rank_out in 0..4 {
         let mut excess_now = events.len().saturating_sub(EVENTS_MAX);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use admin_api::Word;
 use admin_api::changes::Effect;
 use admin_api::history::Series;
 use diagnose::words::{self, number, percent};
@@ -20,8 +21,7 @@ const APART_MAX: usize = 2;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Event {
     pub(super) at_unix_ms: u64,
-    #[serde(serialize_with = "word")]
-    pub(super) effect: Effect,
+    pub(super) effect: Word<Effect>,
     /// What moved; null for a change or a finding.
     pub(super) measure: Option<&'static str>,
     /// Whether a finding of the doctor began or ended.
@@ -33,12 +33,8 @@ pub(super) struct Event {
 
 impl Event {
     pub(super) fn is_trouble(&self) -> bool {
-        self.effect == Effect::Trouble
+        self.effect.known() == Some(Effect::Trouble)
     }
-}
-
-fn word<S: serde::Serializer>(effect: &Effect, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(effect.as_str())
 }
 
 /// A figure whose moves matter.
@@ -256,7 +252,8 @@ fn of_servers(past: &Past, name: &str, service: &Service) -> Vec<Event> {
         let own = past.levels(series, "requests").into_iter().zip(&all);
         own.map(|(own, all)| Some(own? / all.filter(|&all| all >= 5.0)?)).collect()
     };
-    let rows: [(&Measure, &dyn Fn(&Series) -> Rows); 6] = [
+    type Read<'a> = &'a dyn Fn(&Series) -> Rows;
+    let rows: [(&Measure, Read<'_>); 6] = [
         (&FIRST_BYTE, &|series| past.levels(series, "first_byte_p50_us")),
         (&FAILED, &|series| past.rates(series, "failed")),
         (&SHARE, &share),
@@ -344,7 +341,7 @@ fn event(past: &Past, measure: &Measure, shift: &Shift, subject: &str) -> Event 
     let (now, then) = ((measure.show)(after), (measure.show)(before));
     Event {
         at_unix_ms: past.began_unix_ms(row),
-        effect,
+        effect: effect.into(),
         measure: Some(measure.name),
         is_finding: false,
         service: None,

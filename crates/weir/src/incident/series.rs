@@ -37,7 +37,7 @@ impl Past {
             answer.step_ms == first.step_ms && answer.ended_unix_ms == first.ended_unix_ms
         });
         let rows = first.ended_unix_ms.len();
-        past.ended_unix_ms = first.ended_unix_ms.clone();
+        past.ended_unix_ms.clone_from(&first.ended_unix_ms);
         past.step_s = first.step_ms as f64 / 1e3;
         past.covered_s = (0..rows)
             .map(|row| {
@@ -96,9 +96,6 @@ pub(super) fn median(values: impl IntoIterator<Item = Option<f64>>) -> Option<f6
     }
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
-    Some(if values.len() % 2 == 0 {
-        (values[middle - 1] + values[middle]) / 2.0
-    } else {
-        values[middle]
-    })
+    let is_even = values.len().is_multiple_of(2);
+    Some(if is_even { f64::midpoint(values[middle - 1], values[middle]) } else { values[middle] })
 }

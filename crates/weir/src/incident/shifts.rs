@@ -137,11 +137,11 @@ mod tests {
 
     fn levels(levels: &[(usize, f64)], noise: f64, seed: u64) -> Vec<f64> {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let mut value = |level: f64| level * (1.0 + noise * (2.0 * rng.f64() - 1.0));
+        let value = |level: f64| level * (1.0 + noise * (2.0 * rng.f64() - 1.0));
         levels
             .iter()
             .flat_map(|&(count, level)| (0..count).map(move |_| level))
-            .map(|it| value(it))
+            .map(value)
             .collect()
     }
 

@@ -1,6 +1,8 @@
 //! What an operator may change from the screen, and what is known beforehand about its effect. What depends
 //! on settings that the API does not show is left unsaid.
 
+use std::fmt::Write as _;
+
 use admin_api::services::{Server, Service};
 use decide::Tier;
 use diagnose::words::{plural, thousands};
@@ -162,15 +164,16 @@ fn eligible_after(service: &Service, after: &Service) -> String {
         thousands(after.eligible as u64),
         plural(after.servers.len() as u64, "server")
     );
+    // Writing to a String cannot fail.
     let (named, rest) = new.split_at(NAMED_MAX.min(new.len()));
     if !named.is_empty() {
-        text += &format!(", new among them {}", named.join(", "));
+        let _ = write!(text, ", new among them {}", named.join(", "));
     }
     if !rest.is_empty() {
-        text += &format!(" and {} more", thousands(rest.len() as u64));
+        let _ = write!(text, " and {} more", thousands(rest.len() as u64));
     }
     if after.tier != service.tier {
-        text += &format!(", because {}", after.why);
+        let _ = write!(text, ", because {}", after.why);
     }
     text + "."
 }

@@ -107,11 +107,11 @@ fn report(bundle: &Bundle, path: &Path, size: u64) {
     let span = Duration::from_millis(bundle.at_unix_ms.saturating_sub(bundle.from_unix_ms));
     let series = bundle.history.iter().map(|answer| answer.series.len() as u64).sum();
     eprintln!(
-        "{}: the last {} of {}, {}, {}",
+        "{}: the last {} of {}, {} series, {}",
         path.display(),
         show_duration(Duration::from_secs(span.as_secs())),
         bundle.host,
-        format!("{} series", thousands(series)),
+        thousands(series),
         bytes(size),
     );
     if io::stderr().is_terminal() {

@@ -44,7 +44,8 @@ fn headline(run: &Run) -> (Tone, String) {
         return (Tone::Bad, headline);
     }
     let (requests, answered) = words(run);
-    let rate = per_second(run.rate.responses_per_s);
+    // With a schedule the answers come at its rate, and the last of them a little later.
+    let rate = per_second(run.rate.intended_per_s.unwrap_or(run.rate.responses_per_s));
     if run.totals.responses == 0 {
         return (Tone::Bad, format!("None of {} {requests} was {answered}", run.totals.requests));
     }

@@ -64,12 +64,14 @@ fn origin(run: &Run) -> String {
 fn single(out: &mut Page, run: &Run) -> fmt::Result {
     answer(run).write(out, &heading(run))?;
     if run.kind == "limit" {
+        out.write_str("<h2>The search</h2>\n")?;
         if let Some(chart) = trials::chart(run) {
             out.charts([chart]);
         }
         out.write_str("<section class=\"card\"><h3>Trials</h3>")?;
         trials::write_table(out, run)?;
-        out.write_str("</section>\n<h2>The run at the highest rate that was sustained</h2>\n")?;
+        out.write_str("</section>\n")?;
+        writeln!(out, "<h2>{}</h2>", shown_of_search(run))?;
     }
     tiles(out, figures(run))?;
     writeln!(
@@ -78,6 +80,12 @@ fn single(out: &mut Page, run: &Run) -> fmt::Result {
         escaped(&origin(run)),
         escaped(&run.command.join(" "))
     )
+}
+
+/// Which of a search's trials has its figures shown.
+pub fn shown_of_search(run: &Run) -> &'static str {
+    let is_sustained = run.limit.as_ref().is_none_or(|limit| limit.sustained_per_s.is_some());
+    if is_sustained { "The run at the highest rate that was sustained" } else { "The last trial" }
 }
 
 /// The main figures of a run.
@@ -252,7 +260,7 @@ fn differences(out: &mut Page, runs: &[Named]) -> fmt::Result {
         });
         std::iter::once(Cell::from(row.label)).chain(values).collect::<Vec<_>>()
     });
-    out.write_str("<section class=\"card\"><h3>Figures</h3>")?;
+    out.write_str("<h2>Figures</h2><section class=\"card\">")?;
     table(out, "Figures", std::iter::once(Cell::from("")).chain(names), rows)?;
     out.write_str("</section>\n")
 }

@@ -12,8 +12,8 @@ mod trials;
 mod words;
 
 pub use answer::answer;
-pub use html::page;
+pub use html::{page, shown_of_search};
 pub use latency::Summary;
 pub use named::Named;
 pub use run::Run;
-pub use words::resource;
+pub use words::{per_second, resource};

@@ -9,12 +9,13 @@ use crate::words::{per_second, resource, sentence};
 pub(crate) fn answer(run: &Run, limit: &Limit) -> Answer {
     let own = run.ran_out.iter().find(|ran_out| ran_out.whose == Whose::Generator);
     let (tone, headline) = headline(run, limit, own);
+    let what = if limit.outcome == SearchEnd::Found { "Limiting resource" } else { "Exhausted" };
     let mut details = Vec::new();
     details.extend(reached(run, limit));
     details.extend(failed(run, limit));
     details.extend(run.ran_out.iter().map(|one| match one.whose {
-        Whose::Unknown => format!("Limiting resource not known: {}", sentence(&one.evidence)),
-        _ => format!("Limiting resource: {}. {}", resource(one), sentence(&one.evidence)),
+        Whose::Unknown => format!("{what} not known: {}", sentence(&one.evidence)),
+        _ => format!("{what}: {}. {}", resource(one), sentence(&one.evidence)),
     }));
     details.extend(run.notes.iter().map(|note| sentence(note)));
     Answer { tone, headline, details }
@@ -90,7 +91,7 @@ fn failed(run: &Run, limit: &Limit) -> Option<String> {
     let high = limit.failed_per_s?;
     let step = run.steps.iter().rev().find(|step| !step.passed && step.rate_per_s <= high)?;
     Some(format!(
-        "Not sustained, in {} s: {}/s; {} Each rate near the limit was measured once or twice, so \
+        "Not sustained for {} s: {}/s. {} Each rate near the limit was measured once or twice, so \
          repeated searches differ.",
         trimmed(step.duration_s, 1),
         per_second(high),
@@ -184,8 +185,8 @@ mod tests {
         let wanted = "The limit is between 162 and 166 requests/s with p99<500ms";
         assert_eq!((answer.tone, answer.headline.as_str()), (Tone::Plain, wanted));
         let details = answer.details.join("\n");
-        assert!(details.contains("Sustained for 30 s: 162/s, with p99 238 ms"), "{details}");
-        assert!(details.contains("Not sustained, in 8 s: 165/s; A queue grows."), "{details}");
+        assert!(details.contains("Sustained for 30 s: 162.5/s, with p99 238 ms"), "{details}");
+        assert!(details.contains("Not sustained for 8 s: 165/s. A queue grows."), "{details}");
     }
 
     #[test]

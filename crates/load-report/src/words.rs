@@ -35,10 +35,11 @@ pub(crate) fn sentence(text: &str) -> String {
 }
 
 /// A rate as text, with decimals where it is small.
-pub(crate) fn per_second(rate: f64) -> String {
+pub fn per_second(rate: f64) -> String {
     let decimals = match rate {
+        rate if rate < 1.0 => 3,
         rate if rate < 10.0 => 2,
-        rate if rate < 100.0 => 1,
+        rate if rate < 1000.0 => 1,
         _ => 0,
     };
     let text = trimmed(rate, decimals);
@@ -68,6 +69,6 @@ mod tests {
     #[test]
     fn rates_have_thousands_apart_and_decimals_only_where_they_are_small() {
         let rates = [0.01, 12.34, 162.5, 1_234_567.0].map(per_second);
-        assert_eq!(rates, ["0.01", "12.3", "162", "1,234,567"]);
+        assert_eq!(rates, ["0.01", "12.3", "162.5", "1,234,567"]);
     }
 }

@@ -25,6 +25,8 @@ pub struct Chart {
     pub style: Style,
     /// The points' places, ascending.
     pub xs: Vec<f64>,
+    /// Where the axis ends; `None`: with the last of `xs`.
+    pub end: Option<f64>,
     /// The lines; of a stack the lowest first.
     pub lines: Vec<Line>,
     /// Events.

@@ -40,7 +40,11 @@ fn everything(out: &mut Page, title: &str, reading: &Reading, connections: usize
         findings(out, &report)?;
     }
     out.write_str("<h2>Over time</h2>\n")?;
-    out.charts(picture::charts_over_time(reading));
+    let (charts, left_out) = picture::charts_over_time(reading);
+    out.charts(charts);
+    if let Some(text) = left_out {
+        writeln!(out, "<p class=\"soft\">{}</p>", escaped(&text))?;
+    }
     let (table, note) = tables::over_time(trace);
     section(out, "Intervals", &table)?;
     if let Some(note) = note {

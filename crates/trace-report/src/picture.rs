@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use diagnose::words::{bytes, plural, thousands};
+use diagnose::words::{bytes, list, plural, thousands};
 use observe::TimestampCache;
 use page::{Line, Style, seconds};
 use trace::analysis::Flags;
@@ -120,15 +120,12 @@ impl OverTime {
 /// The last column counts as at least so long.
 const SHARE_MIN: f64 = 0.1;
 
-/// The page's charts over time: traffic, and below it tshark's flags, if there were any.
-pub(crate) fn charts_over_time(reading: &Reading) -> Vec<page::Chart> {
+/// The page's charts over time: traffic, and tshark's flags if there were any; and what is not drawn.
+pub(crate) fn charts_over_time(reading: &Reading) -> (Vec<page::Chart>, Option<String>) {
     let over = OverTime::of(reading);
     let count = over.columns.len();
-    // The last bar ends with the capture.
-    let mut xs: Vec<f64> = (0..count).map(|at| over.column(at).0).collect();
-    xs.extend(
-        count.checked_sub(1).map(|last| over.column(last)).map(|(start, length)| start + length),
-    );
+    // The last bar ends one column after it begins, or with the capture.
+    let xs: Vec<f64> = (0..=count).map(|at| at as f64 * over.column_s).collect();
     let line = |label: &str, colour, value: &dyn Fn(usize) -> f64| {
         let values = (0..count).map(|at| Some(value(at)));
         let values = values.chain(std::iter::once(None)).collect();
@@ -140,6 +137,7 @@ pub(crate) fn charts_over_time(reading: &Reading) -> Vec<page::Chart> {
         unit,
         style: Style::Stack,
         xs: xs.clone(),
+        end: Some(over.duration_s),
         lines,
         ..page::Chart::default()
     };
@@ -147,15 +145,23 @@ pub(crate) fn charts_over_time(reading: &Reading) -> Vec<page::Chart> {
         SERIES.iter().enumerate().filter(|(at, _)| over.drawn[*at]).map(|(at, (name, ..))| {
             line(name, FLAG_COLOURS[at], &|column| over.columns[column].stack[at] as f64)
         });
-    let left_out = over.left_out().map(|text| format!(" {text}.")).unwrap_or_default();
     let each = seconds(over.column_s, 3);
     let traffic = line("traffic", TRAFFIC_COLOUR, &|column| over.rate(column));
     let bits = format!("Bits per second on the wire, mean of each {each}.");
-    let trouble = format!("Segments in each {each}, by tshark's flag.{left_out}");
-    vec![
+    let trouble = format!("Segments in each {each}, by tshark's flag.");
+    let mut charts = vec![
         chart("Traffic", bits, page::Unit::BitsPerSecond, vec![traffic]),
         chart("Flags", trouble, page::Unit::Count, flags.collect()),
-    ]
+    ];
+    let mut left_out: Vec<String> = over.left_out().into_iter().collect();
+    if charts[1].is_flat() {
+        charts.truncate(1);
+        let names = SERIES.iter().zip(over.drawn).filter(|(_, is_drawn)| *is_drawn);
+        let names: Vec<String> = names.map(|((name, ..), _)| (*name).to_owned()).collect();
+        left_out
+            .insert(0, format!("None of tshark's flags occurred: {}", list(&names, SERIES.len())));
+    }
+    (charts, (!left_out.is_empty()).then(|| left_out.join(". ") + "."))
 }
 
 /// Draws traffic, and below it tshark's flags, as SVG.

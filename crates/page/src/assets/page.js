@@ -78,12 +78,13 @@
     }
     ctx.font = 11 * ratio + "px " + getComputedStyle(document.body).fontFamily;
     ctx.textAlign = "left";
+    ctx.textBaseline = "alphabetic";
     for (const { y: value, text } of chart.levels) {
       const y = Math.round(plot.valToPos(value, "y", true));
       if (!(y >= bbox.top && y <= bbox.top + bbox.height)) continue;
       line(plot, [bbox.left, y], [bbox.left + bbox.width, y], css("--dim"));
       ctx.fillStyle = css("--dim");
-      ctx.fillText(text, bbox.left + 6 * ratio, y - 5 * ratio);
+      ctx.fillText(text, bbox.left + 6 * ratio, y - 6 * ratio);
     }
     ctx.setLineDash([]);
     ctx.lineWidth = 2 * ratio;
@@ -140,7 +141,7 @@
 
   // What of the chart is before `x`: its whole span.
   function extent(chart) {
-    const last = chart.xs[chart.xs.length - 1];
+    const last = chart.end ?? chart.xs[chart.xs.length - 1];
     return chart.x === "time" && last > 0 ? clock(chart.xs[0]) + " to " + clock(last) : "all";
   }
 
@@ -167,7 +168,7 @@
     const levels = chart.levels.map(({ y }) => y);
     const logarithmic = (_, low, high) => [Math.min(low ?? 1, ...levels) / 1.4, Math.max(high ?? 10, ...levels) * 1.4];
     const x = {
-      time: { time: false },
+      time: { time: false, range: (_, from, to) => [from, Math.min(to, chart.end ?? to)] },
       spectrum: { time: false, distr: 3, log: 10, range: () => [1, Math.max(10, last)] },
       rate: { time: false, range: () => [0, last * 1.04] },
     };

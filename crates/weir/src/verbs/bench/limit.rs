@@ -9,6 +9,7 @@ use load::engine::Refusal;
 use load::engine::plan::Shape;
 use load::schedule::{Profile, Spacing};
 use load::search::{self, Facts, Found, Purpose, Search, Terms, Trial};
+use load_report::per_second;
 use load_report::run::{Limit, Run, SearchEnd, Step, Whose};
 
 use crate::flags::bench::LimitArgs;
@@ -56,9 +57,10 @@ pub(crate) fn run(args: &LimitArgs, common: Common) -> Exit {
     };
     let written = report::write(&run, &args.report);
     super::output::print(&format!(
-        "{}\n{}\nThe run at the highest rate that was sustained:\n\n{}",
+        "{}\n{}\n{}:\n\n{}",
         table::answer_of_search(&run, common.colours_stdout()),
         trials(&run),
+        load_report::shown_of_search(&run),
         table::figures(&run)
     ));
     match written {
@@ -147,9 +149,9 @@ impl Hunt<'_> {
     /// Says what is tried next.
     fn begin(&self, search: &Search, trial: Trial) {
         self.say(&format!(
-            "trial {}: {:.1}/s for {}; at most {} left",
+            "trial {}: {}/s for {}; at most {} left",
             self.runs.len() + 1,
-            trial.per_s,
+            per_second(trial.per_s),
             duration(trial.time),
             self.longest(search)
         ));
@@ -265,9 +267,9 @@ fn trials(run: &Run) -> String {
     for step in &run.steps {
         let _ = writeln!(
             text,
-            "{:>10.1} {:>10.1} {:>9} {:>9} {:>6}  {}",
-            step.rate_per_s,
-            step.achieved_per_s,
+            "{:>10} {:>10} {:>9} {:>9} {:>6}  {}",
+            per_second(step.rate_per_s),
+            per_second(step.achieved_per_s),
             millis(step.p99_ms),
             format!("{:.3} %", step.errors_percent),
             format!("{:.0} s", step.duration_s),
@@ -333,8 +335,8 @@ fn line(trial: Trial, run: &Run, passed: bool, why: &str) -> String {
         Purpose::Confirmation => "confirmation",
     };
     format!(
-        "{purpose:<12} {:>9.1}/s  p99 {:<8} {}",
-        trial.per_s,
+        "  {purpose} at {}/s: p99 {}, {}",
+        per_second(trial.per_s),
         millis(p99),
         if passed { "passed".to_owned() } else { format!("failed: {why}") }
     )

@@ -14,7 +14,10 @@ pub(crate) fn text(run: &Run, interrupted: bool, colours: bool) -> String {
     if interrupted {
         text.push_str("Ended by a signal; these are the figures so far.\n\n");
     }
-    let _ = writeln!(text, "{}\n", bold(&answer(run).headline, colours));
+    // The warnings say it already.
+    if run.broken_off.is_none() && !load::verdict::falls_short(run) {
+        let _ = writeln!(text, "{}\n", bold(&answer(run).headline, colours));
+    }
     text + &figures(run)
 }
 

@@ -7,15 +7,19 @@ use crate::words::{per_second, resource, sentence};
 
 /// The answer of a search.
 pub(crate) fn answer(run: &Run, limit: &Limit) -> Answer {
-    let own = run.ran_out.iter().find(|ran_out| ran_out.whose == Whose::Generator);
+    // The first is what the search concluded; others were seen besides.
+    let own = run.ran_out.first().filter(|ran_out| ran_out.whose == Whose::Generator);
     let (tone, headline) = headline(run, limit, own);
     let what = if limit.outcome == SearchEnd::Found { "Limiting resource" } else { "Exhausted" };
     let mut details = Vec::new();
     details.extend(reached(run, limit));
     details.extend(failed(run, limit));
-    details.extend(run.ran_out.iter().map(|one| match one.whose {
-        Whose::Unknown => format!("{what} not known: {}", sentence(&one.evidence)),
-        _ => format!("{what}: {}. {}", resource(one), sentence(&one.evidence)),
+    details.extend(run.ran_out.iter().enumerate().map(|(at, one)| {
+        let what = if at == 0 { what } else { "Also exhausted" };
+        match one.whose {
+            Whose::Unknown => format!("{what} not known: {}", sentence(&one.evidence)),
+            _ => format!("{what}: {}. {}", resource(one), sentence(&one.evidence)),
+        }
     }));
     details.extend(run.notes.iter().map(|note| sentence(note)));
     Answer { tone, headline, details }

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &LimitArgs, common: Common) -> Exit {
 
 /// Whether it is the load generator whose limit was found.
 fn is_generators(run: &Run) -> bool {
-    run.ran_out.iter().any(|ran_out| ran_out.whose == Whose::Generator)
+    run.ran_out.first().is_some_and(|ran_out| ran_out.whose == Whose::Generator)
 }
 
 /// A trial and what came of it.
@@ -201,7 +201,7 @@ impl Hunt<'_> {
                 let ran_out = own.unwrap_or_else(|| search::what_ran_out(&idle, &best, &beyond));
                 // The search sees more of it than the run alone.
                 run.ran_out.retain(|one| (one.whose, &one.what) != (ran_out.whose, &ran_out.what));
-                run.ran_out.push(ran_out);
+                run.ran_out.insert(0, ran_out);
             }
         }
         Some(run)

@@ -119,7 +119,8 @@ def targets_table(judged):
     return "\n".join(lines)
 
 
-PICTURE = {"weir": "#d9480f", "haproxy": "#1c7ed6", "nginx": "#2f9e44", "envoy": "#9c36b5", "floor": "#868e96"}
+# Told apart with colour blindness too, on light ground and on dark.
+PICTURE = {"weir": "#d2691e", "haproxy": "#2f78c4", "nginx": "#58b4e0", "envoy": "#c77dab", "floor": "#868e96"}
 
 
 def picture(report):
@@ -134,7 +135,7 @@ def picture(report):
         return left + min(ratio, most) / most * width
 
     ink = "font-family='ui-sans-serif, system-ui, Helvetica, Arial, sans-serif'"
-    out = [f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {left + width + 50} {height}' {ink} font-size='13'>",
+    out = [f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {left + width + 90} {height}' {ink} font-size='13'>",
            "<style>text{fill:#212529}.faint{fill:#868e96}.rule{stroke:#ced4da}.ground{fill:#fff}"
            "@media(prefers-color-scheme:dark){text{fill:#e9ecef}.faint{fill:#909296}.rule{stroke:#495057}.ground{fill:#16191d}}</style>",
            "<rect class='ground' width='100%' height='100%' rx='6'/>",
@@ -153,6 +154,7 @@ def picture(report):
     for row, (name, held) in enumerate(works):
         y = top + row_px * row + row_px / 2
         out.append(f"<text x='20' y='{y + 4}'>{escape(held['title'][:46])}</text>")
+        beyond = 0
         for who in reversed(PICTURE):
             if who not in held["rounds"]:
                 continue
@@ -162,8 +164,11 @@ def picture(report):
             if who != REFERENCE:
                 out.append(f"<line x1='{x(low):.1f}' x2='{x(high):.1f}' y1='{y}' y2='{y}' stroke='{colour}' stroke-width='3' opacity='.45'/>")
             if middle > most:
-                out.append(f"<path d='M{x(most) - 4} {y - 6}l8 6l-8 6z' fill='{colour}'/>"
-                           f"<text x='{x(most) + 8}' y='{y + 4}' font-size='11'>{middle:.1f}</text>")
+                # Several stand beside each other.
+                end = x(most) + 40 * beyond
+                beyond += 1
+                out.append(f"<path d='M{end - 4} {y - 6}l8 6l-8 6z' fill='{colour}'/>"
+                           f"<text x='{end + 8}' y='{y + 4}' font-size='11'>{middle:.1f}</text>")
             else:
                 out.append(f"<circle cx='{x(middle):.1f}' cy='{y}' r='{6 if who == 'weir' else 4.5}' fill='{colour}'>"
                            f"<title>{escape(who)} {middle:.2f}</title></circle>")

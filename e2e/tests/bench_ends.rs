@@ -157,7 +157,8 @@ fn pages_of_one_run_and_of_two_are_drawn_in_a_browser() {
         let console: Vec<&str> = shown.stderr.lines().filter(|l| l.contains("CONSOLE")).collect();
         assert_eq!(console, [""; 0]);
         let figures = shown.stdout.matches("<figure>").count();
-        assert!(figures >= 7, "{figures} charts");
+        // Those of zeros are not drawn.
+        assert!(figures >= 5, "{figures} charts");
         assert!(shown.stdout.contains(&format!("data-drawn=\"{figures}\"")), "all were drawn");
         assert!(names.iter().all(|name| shown.stdout.contains(name)), "{names:?}");
     }

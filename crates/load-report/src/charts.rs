@@ -1,6 +1,6 @@
 //! The page's charts: lines over time, and the latency spectrum.
 
-use page::{Axis, Chart, Line, Unit};
+use page::{Axis, Chart, Line, Mark, Unit};
 
 use crate::latency::Summary;
 use crate::named::Named;
@@ -21,26 +21,48 @@ enum Fold {
     Worst,
 }
 
-/// The charts of one run, or of several side by side.
-pub fn charts(runs: &[Named]) -> Vec<Chart> {
-    match runs {
+/// The charts of one run, or of several side by side; and the titles of those that would show nothing
+/// but zero.
+pub fn charts(runs: &[Named]) -> (Vec<Chart>, Vec<String>) {
+    let all = match runs {
         [] => Vec::new(),
         [one] => single(&one.run),
         many => compared(many),
+    };
+    let is_measured =
+        |chart: &Chart| chart.lines.iter().any(|line| line.values.iter().any(Option::is_some));
+    let (flat, drawn): (Vec<Chart>, Vec<Chart>) =
+        all.into_iter().filter(is_measured).partition(Chart::is_flat);
+    (drawn, flat.into_iter().map(|chart| chart.title).collect())
+}
+
+/// How many of the rows, one a second, are whole seconds of a run's load. What follows is the part of a
+/// second and the wait for the last responses, whose rates would look like a drop.
+fn whole(run: &Run, rows: usize) -> usize {
+    let asked = run.shape.duration_s.unwrap_or(f64::MAX);
+    let seconds = asked.min(run.totals.duration_s) + 1e-6;
+    match seconds.floor() as usize {
+        0 => rows,
+        whole => whole.min(rows),
     }
-    .into_iter()
-    .filter(|chart| chart.lines.iter().any(|line| line.values.iter().any(Option::is_some)))
-    // Without an interface there is no traffic to show.
-    .filter(|chart| !chart.title.ends_with("the interface") || !chart.is_flat())
-    .collect()
+}
+
+/// The whole seconds of a run.
+fn seconds(run: &Run) -> &[Second] {
+    &run.seconds[..whole(run, run.seconds.len())]
+}
+
+/// The same of its host.
+fn host_seconds(run: &Run) -> &[HostSecond] {
+    &run.host_seconds[..whole(run, run.host_seconds.len())]
 }
 
 fn single(run: &Run) -> Vec<Chart> {
-    let second = |get: fn(&Second) -> Option<f64>, fold| line_of(&run.seconds, get, fold);
+    let second = |get: fn(&Second) -> Option<f64>, fold| line_of(seconds(run), get, fold);
     let mut charts = vec![
         time(
             "Rate",
-            "Requests per second: intended, started, answered.",
+            "Requests per second, in whole seconds of the load.",
             Unit::PerSecond,
             vec![
                 ("started", false, second(|s| Some(count(s.started)), Fold::Mean)),
@@ -48,21 +70,7 @@ fn single(run: &Run) -> Vec<Chart> {
                 ("intended", true, second(|s| s.intended.map(count), Fold::Mean)),
             ],
         ),
-        time(
-            "Failures",
-            "Per second.",
-            Unit::PerSecond,
-            vec![
-                ("errors", false, second(|s| Some(count(s.errors)), Fold::Mean)),
-                (
-                    "status 400 or higher",
-                    false,
-                    second(|s| Some(count(s.bad_statuses)), Fold::Mean),
-                ),
-                ("starts dropped", false, second(|s| Some(count(s.dropped)), Fold::Mean)),
-                ("starts late", true, second(|s| Some(count(s.late)), Fold::Mean)),
-            ],
-        ),
+        failures(run),
     ];
     charts.extend(latency_over_time(run));
     let intended = run.latency.intended_start.as_ref();
@@ -83,6 +91,31 @@ fn single(run: &Run) -> Vec<Chart> {
     charts.extend(of_host(run));
     charts.extend(sources(run));
     charts
+}
+
+/// What failed, also after the last start: a request may time out then.
+fn failures(run: &Run) -> Chart {
+    let second = |get: fn(&Second) -> Option<f64>| line_of(&run.seconds, get, Fold::Mean);
+    let chart = time(
+        "Failures",
+        "Per second.",
+        Unit::PerSecond,
+        vec![
+            ("errors", false, second(|s| Some(count(s.errors)))),
+            ("status 400 or higher", false, second(|s| Some(count(s.bad_statuses)))),
+            ("starts dropped", false, second(|s| Some(count(s.dropped)))),
+            ("starts late", true, second(|s| Some(count(s.late)))),
+        ],
+    );
+    Chart { marks: end_of_starts(run, chart.xs.last()), ..chart }
+}
+
+/// Marks where starts ended, if a chart shows what came later.
+fn end_of_starts(run: &Run, last: Option<&f64>) -> Vec<Mark> {
+    let end = whole(run, run.seconds.len()) as f64;
+    let is_within = last.is_some_and(|last| *last >= end) && run.seconds.len() as f64 > end;
+    let text = "the last whole second of the load ends; late responses follow".to_owned();
+    is_within.then_some(Mark { x: end, text, whose: None }).into_iter().collect()
 }
 
 /// Latency over time, and with a fixed rate the lateness of starts.
@@ -117,6 +150,9 @@ fn latency_over_time(run: &Run) -> Vec<Chart> {
             ],
         )
     }];
+    for chart in &mut charts {
+        chart.marks = end_of_starts(run, chart.xs.last());
+    }
     if open {
         charts.push(time(
             "Lateness of starts",
@@ -135,7 +171,7 @@ fn latency_over_time(run: &Run) -> Vec<Chart> {
 /// The resources of the load generator's host.
 fn of_host(run: &Run) -> [Chart; 4] {
     let host = |get: fn(&HostSecond) -> f64| {
-        line_of(&run.host_seconds, |second| Some(get(second)), Fold::Mean)
+        line_of(host_seconds(run), |second| Some(get(second)), Fold::Mean)
     };
     [
         time(
@@ -238,24 +274,24 @@ fn compared(runs: &[Named]) -> Vec<Chart> {
     let percentile = |get: fn(Percentiles) -> f64| {
         move |run: &Run| line_by(&run.seconds, |second| times(second).map(get), Fold::Worst, step)
     };
-    let seconds = |get: fn(&Second) -> f64| {
-        move |run: &Run| line_by(&run.seconds, |second| Some(get(second)), Fold::Mean, step)
+    let rates = |get: fn(&Second) -> f64| {
+        move |run: &Run| line_by(seconds(run), |second| Some(get(second)), Fold::Mean, step)
     };
     let host = |get: fn(&HostSecond) -> f64| {
-        move |run: &Run| line_by(&run.host_seconds, |second| Some(get(second)), Fold::Mean, step)
+        move |run: &Run| line_by(host_seconds(run), |second| Some(get(second)), Fold::Mean, step)
     };
     vec![
         each(
             "Answered",
-            "Responses per second.",
+            "Responses per second, in whole seconds of the load.",
             Unit::PerSecond,
-            &seconds(|s| count(s.completed)),
+            &rates(|s| count(s.completed)),
         ),
         each(
             "Failures",
             "Errors, responses with status 400 or higher, and dropped starts, per second.",
             Unit::PerSecond,
-            &seconds(|s| count(s.errors + s.bad_statuses + s.dropped)),
+            &|run: &Run| line_by(&run.seconds, |s| Some(failed(s)), Fold::Mean, step),
         ),
         each("p50 over time", note, Unit::Milliseconds, &percentile(|p| p.p50_ms)),
         each("p99 over time", note, Unit::Milliseconds, &percentile(|p| p.p99_ms)),
@@ -273,6 +309,11 @@ fn compared(runs: &[Named]) -> Vec<Chart> {
             &host(|s| count(s.retransmissions)),
         ),
     ]
+}
+
+/// What went wrong in a second.
+fn failed(second: &Second) -> f64 {
+    count(second.errors + second.bad_statuses + second.dropped)
 }
 
 /// The spectrum of each run, measured from the intended start or from the start.
@@ -399,6 +440,7 @@ mod tests {
             ..Second::default()
         };
         let mut run = Run { seconds: (0..seconds).map(second).collect(), ..Run::default() };
+        run.totals.duration_s = seconds as f64;
         run.latency.service = Summary::of(&histogram);
         run
     }
@@ -409,7 +451,7 @@ mod tests {
 
     #[test]
     fn a_long_run_has_as_many_points_as_can_be_seen_rates_as_means_and_percentiles_as_the_worst() {
-        let charts = charts(&[Named { name: "a".to_owned(), run: run(3000) }]);
+        let (charts, flat) = charts(&[Named { name: "a".to_owned(), run: run(3000) }]);
         let rate = chart(&charts, "Rate");
         assert_eq!((rate.xs.len(), rate.xs[1]), (1000, 3.0));
         let answered = rate.lines.iter().find(|line| line.label == "answered").unwrap();
@@ -419,12 +461,13 @@ mod tests {
         assert_eq!(p99.values[1], Some(5.0));
         assert!(charts.iter().all(|c| c.lines.iter().all(|l| l.values.len() == c.xs.len())));
         assert!(charts.iter().all(|c| c.title != "CPU of this host"), "nothing was measured");
+        assert_eq!(flat, ["Failures", "Connections"], "nothing but zero");
     }
 
     #[test]
     fn the_spectrum_ends_where_the_measurements_do() {
         let spectrum =
-            chart(&charts(&[Named { name: "a".to_owned(), run: run(1) }]), "Latency spectrum");
+            chart(&charts(&[Named { name: "a".to_owned(), run: run(1) }]).0, "Latency spectrum");
         assert!(spectrum.log);
         let line = &spectrum.lines[0];
         let at = |x: f64| {
@@ -440,10 +483,22 @@ mod tests {
     #[test]
     fn runs_of_different_length_stand_on_one_axis() {
         let named = |name: &str, seconds| Named { name: name.to_owned(), run: run(seconds) };
-        let charts = charts(&[named("a", 5), named("b", 9)]);
+        let (charts, _) = charts(&[named("a", 5), named("b", 9)]);
         let answered = chart(&charts, "Answered");
         assert_eq!(answered.xs.len(), 9);
         assert_eq!(answered.lines[0].values[5], None);
         assert_eq!(answered.lines[1].values[8], Some(8.0));
+    }
+
+    #[test]
+    fn rates_end_with_the_last_whole_second_and_latency_with_the_last_response() {
+        let mut run = run(7);
+        run.shape.duration_s = Some(4.5);
+        run.totals.duration_s = 6.2;
+        let (charts, _) = charts(&[Named { name: "a".to_owned(), run }]);
+        assert_eq!(chart(&charts, "Rate").xs.len(), 4);
+        let latency = chart(&charts, "Latency over time");
+        assert_eq!(latency.xs.len(), 7);
+        assert!((latency.marks[0].x - 4.0).abs() < 1e-9);
     }
 }

@@ -2,17 +2,16 @@
 
 use std::fmt::{self, Write as _};
 
-use page::{COLOURS, Cell, Page, escaped, milliseconds, table};
+use page::{Answer, COLOURS, Cell, Page, escaped, milliseconds, table, tiles};
 
+use crate::answer::answer;
 use crate::charts::charts;
 use crate::compare;
 use crate::compare::{change, rows};
 use crate::latency::Summary;
 use crate::named::Named;
-use crate::run::{Run, Whose};
-
-/// Below this share of the intended rate the generator did not deliver what was asked for.
-const ACHIEVED_MIN: f64 = 0.99;
+use crate::run::Run;
+use crate::trials;
 
 /// Returns the page of one run, or of several side by side.
 pub fn page(runs: &[Named]) -> String {
@@ -26,7 +25,18 @@ pub fn page(runs: &[Named]) -> String {
         [one] => single(&mut page, &one.run),
         many => several(&mut page, many),
     };
-    page.charts(charts(runs));
+    let (drawn, flat) = charts(runs);
+    if !drawn.is_empty() {
+        let _ = page.write_str("<h2>Over time</h2>\n");
+    }
+    page.charts(drawn);
+    if !flat.is_empty() {
+        let _ = writeln!(
+            page,
+            "<p class=\"soft\">Zero throughout, and not drawn: {}.</p>",
+            escaped(&flat.join(", ").to_lowercase())
+        );
+    }
     if let [one] = runs {
         let _ = tables(&mut page, &one.run);
     }
@@ -42,97 +52,72 @@ fn heading(run: &Run) -> String {
     }
 }
 
+/// When and where a run was made.
+fn origin(run: &Run) -> String {
+    let Run { started_at, host, weir, .. } = run;
+    format!(
+        "{started_at} from {} (kernel {}, {} CPUs), weir {weir}",
+        host.name, host.kernel, host.cpus
+    )
+}
+
 fn single(out: &mut Page, run: &Run) -> fmt::Result {
-    write!(out, "<h1>{}</h1>", escaped(&heading(run)))?;
-    write!(
-        out,
-        "<p class=\"soft small\">{} from {} (kernel {}, {} CPUs), weir {}<br><code>{}</code></p>",
-        escaped(&run.started_at),
-        escaped(&run.host.name),
-        escaped(&run.host.kernel),
-        run.host.cpus,
-        escaped(&run.weir),
-        escaped(&run.command.join(" "))
-    )?;
-    for line in warnings(run) {
-        write!(out, "<p class=\"said\">{}</p>", escaped(&line))?;
-    }
-    tiles(out, run)
-}
-
-/// What the reader must know before the figures.
-fn warnings(run: &Run) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(why) = &run.broken_off {
-        lines.push(format!(
-            "Aborted: a thread of the load generator ended early ({why}). The figures cover the time \
-             until then."
-        ));
-    }
-    if let Some(intended) = run.rate.intended_per_s {
-        let achieved = run.rate.achieved_per_s;
-        if achieved < intended * ACHIEVED_MIN {
-            lines.push(format!(
-                "Only {achieved:.1} of {intended:.1} intended requests/s were started ({:.1} %): the \
-                 figures do not show the intended rate.",
-                achieved / intended * 100.0
-            ));
+    answer(run).write(out, &heading(run))?;
+    if run.kind == "limit" {
+        out.write_str("<h2>The search</h2>\n")?;
+        if let Some(chart) = trials::chart(run) {
+            out.charts([chart]);
         }
+        out.write_str("<section class=\"card\"><h3>Trials</h3>")?;
+        trials::write_table(out, run)?;
+        out.write_str("</section>\n")?;
+        writeln!(out, "<h2>{}</h2>", shown_of_search(run))?;
     }
-    for ran_out in &run.ran_out {
-        let whose = match ran_out.whose {
-            Whose::Generator => {
-                "of the load generator, so the figures do not show the server's limit"
-            }
-            Whose::Link => "of the link",
-            Whose::Server => "of the server",
-            Whose::Unknown => "of an unknown part",
-        };
-        lines.push(format!("Exhausted: {} {whose}. {}", ran_out.what, ran_out.evidence));
-    }
-    let failed = run.expectations.iter().filter(|expectation| !expectation.held);
-    lines.extend(failed.map(|e| format!("Expected {}, but measured {}.", e.text, e.measured)));
-    lines
+    tiles(out, figures(run))?;
+    writeln!(
+        out,
+        "<p class=\"soft small\">{}<br><code>{}</code></p>",
+        escaped(&origin(run)),
+        escaped(&run.command.join(" "))
+    )
 }
 
-fn tiles(out: &mut Page, run: &Run) -> fmt::Result {
+/// Which of a search's trials has its figures shown.
+pub fn shown_of_search(run: &Run) -> &'static str {
+    let is_sustained = run.limit.as_ref().is_none_or(|limit| limit.sustained_per_s.is_some());
+    if is_sustained { "The run at the highest rate that was sustained" } else { "The last trial" }
+}
+
+/// The main figures of a run.
+fn figures(run: &Run) -> Vec<(&'static str, String)> {
     let user = run.latency.intended_start.as_ref();
     let times = user.unwrap_or(&run.latency.service);
-    let of = if user.is_some() { "from the intended start" } else { "service time" };
     let percent = |part: u64, whole: u64| part as f64 / whole.max(1) as f64 * 100.0;
-    let mut tiles = vec![
-        ("requests".to_owned(), run.totals.requests.to_string()),
-        ("answered per second".to_owned(), format!("{:.1}", run.rate.responses_per_s)),
+    let (requests, answered) =
+        if run.kind == "connect" { ("connections", "made") } else { ("requests", "answered") };
+    let mut figures = vec![
+        (requests, run.totals.requests.to_string()),
+        (answered, format!("{:.1} /s", run.rate.responses_per_s)),
     ];
     if let Some(intended) = run.rate.intended_per_s {
-        tiles.push(("intended per second".to_owned(), format!("{intended:.1}")));
+        figures.push(("intended", format!("{intended:.1} /s")));
     }
     let errors = percent(run.totals.errors, run.totals.requests);
-    let bad = percent(compare::bad(run), run.totals.responses);
-    tiles.extend([
-        ("errors".to_owned(), format!("{errors:.2} %")),
-        ("status 400 or higher".to_owned(), format!("{bad:.2} %")),
-    ]);
+    figures.push(("errors", format!("{errors:.2} %")));
+    if run.kind != "connect" {
+        let bad = percent(compare::bad(run), run.totals.responses);
+        figures.push(("status 400 or higher", format!("{bad:.2} %")));
+    }
     if times.count > 0 {
-        for (name, value) in [
-            ("p50", times.p50_ms),
-            ("p99", times.p99_ms),
-            ("p99.9", times.p99_9_ms),
-            ("max", times.max_ms),
-        ] {
-            tiles.push((format!("{name} {of}"), milliseconds(value)));
-        }
+        let names = if user.is_some() {
+            ["p50 from intended start", "p99 from intended start", "max from intended start"]
+        } else {
+            ["p50 of service time", "p99 of service time", "max of service time"]
+        };
+        let values = [times.p50_ms, times.p99_ms, times.max_ms].map(milliseconds);
+        figures.extend(names.into_iter().zip(values));
     }
-    out.write_str("<div class=\"tiles\">")?;
-    for (name, value) in tiles {
-        write!(
-            out,
-            "<div class=\"tile\"><b>{}</b><span class=\"soft small\">{}</span></div>",
-            escaped(&value),
-            escaped(&name)
-        )?;
-    }
-    out.write_str("</div>")
+    figures
 }
 
 /// Times of a run, with those of its parts.
@@ -166,7 +151,7 @@ fn times(out: &mut Page, run: &Run) -> fmt::Result {
 
 /// The tables below the charts of one run.
 fn tables(out: &mut Page, run: &Run) -> fmt::Result {
-    out.write_str("<div class=\"tables\">")?;
+    out.write_str("<h2>Figures</h2>\n")?;
     times(out, run)?;
     let counted = |map: &std::collections::BTreeMap<String, u64>| -> Vec<Vec<String>> {
         map.iter().map(|(name, count)| vec![name.clone(), count.to_string()]).collect()
@@ -180,22 +165,7 @@ fn tables(out: &mut Page, run: &Run) -> fmt::Result {
             target.addresses.join(", "),
         ]
     });
-    titled(out, "Targets", &["target", "weight", "addresses"], &targets.collect::<Vec<_>>())?;
-    let steps = run.steps.iter().map(|step| {
-        vec![
-            format!("{:.1}/s", step.rate_per_s),
-            format!("{:.1}/s", step.achieved_per_s),
-            milliseconds(step.p99_ms),
-            format!("{:.2} %", step.errors_percent),
-            if step.passed { "sustained" } else { "not sustained" }.to_owned(),
-            step.why.clone(),
-        ]
-    });
-    let heads = ["intended", "started", "p99", "errors", "outcome", "why"];
-    titled(out, "Search for the limit", &heads, &steps.collect::<Vec<_>>())?;
-    let notes: Vec<Vec<String>> = run.notes.iter().map(|note| vec![note.clone()]).collect();
-    titled(out, "Notes", &["note"], &notes)?;
-    out.write_str("</div>")
+    titled(out, "Targets", &["target", "weight", "addresses"], &targets.collect::<Vec<_>>())
 }
 
 /// Writes a table with a title, unless it has no rows.
@@ -203,9 +173,9 @@ fn titled(out: &mut Page, title: &str, heads: &[&str], rows: &[Vec<String>]) -> 
     if rows.is_empty() {
         return Ok(());
     }
-    write!(out, "<section class=\"table\"><h3>{}</h3>", escaped(title))?;
-    table(out, heads, rows)?;
-    out.write_str("</section>")
+    write!(out, "<section class=\"card\"><h3>{}</h3>", escaped(title))?;
+    table(out, title, heads.iter().copied(), rows)?;
+    out.write_str("</section>\n")
 }
 
 /// A run's colour in the charts.
@@ -215,28 +185,56 @@ fn key(index: usize) -> String {
 
 /// The head of a comparison: the runs and their figures.
 fn several(out: &mut Page, runs: &[Named]) -> fmt::Result {
-    write!(out, "<h1>{} runs compared</h1>", runs.len())?;
+    comparison(runs).write(out, &format!("{} runs compared", runs.len()))?;
     let described = runs.iter().enumerate().map(|(index, named)| {
         let run = &named.run;
+        let answer = answer(run);
         let about = format!(
-            "{}<br>{} from {}<br><code>{}</code>",
+            "{}{}<br><span class=\"soft small\">{}, {}<br><code>{}</code></span>",
+            answer.tone.mark(),
+            escaped(&answer.headline),
             escaped(&heading(run)),
-            escaped(&run.started_at),
-            escaped(&run.host.name),
+            escaped(&origin(run)),
             escaped(&run.command.join(" "))
         );
         [
-            Cell::markup(format!("{}{}", key(index), escaped(&named.name))).class("text"),
-            Cell::markup(about).class("text soft small"),
+            Cell::markup(format!("{}{}", key(index), escaped(&named.name))),
+            Cell::markup(about).class("text"),
         ]
     });
-    table(out, [] as [&str; 0], described)?;
-    for named in runs {
-        for line in warnings(&named.run) {
-            write!(out, "<p class=\"said\">{}: {}</p>", escaped(&named.name), escaped(&line))?;
-        }
-    }
+    out.write_str("<section class=\"card\">")?;
+    table(out, "Runs", [] as [&str; 0], described)?;
+    out.write_str("</section>")?;
     differences(out, runs)
+}
+
+/// What changed most for users: the 99th percentile and what was answered, beside the first run's.
+fn comparison(runs: &[Named]) -> Answer {
+    let rows = rows(runs);
+    let row = |labels: &[&str]| {
+        let known = |row: &&compare::Row| row.values.iter().all(|value| value != "-");
+        labels.iter().find_map(|label| rows.iter().filter(known).find(|row| row.label == *label))
+    };
+    let sentence = |row: &compare::Row, index: usize| {
+        let percent = row.changes[index].map(change).map(|text| format!(" ({text})"));
+        let (now, before) = (&row.values[index], &row.values[0]);
+        format!("{} {now} instead of {before}{}", row.label, percent.unwrap_or_default())
+    };
+    let chosen: Vec<_> = [row(&["p99 from intended start", "service p99"]), row(&["responses"])]
+        .into_iter()
+        .flatten()
+        .collect();
+    let against = |index: usize| {
+        let all: Vec<String> = chosen.iter().map(|row| sentence(row, index)).collect();
+        format!("{}: {}", runs[index].name, all.join(", "))
+    };
+    let mut lines = (1..runs.len()).map(against);
+    let first = runs.first().map_or("", |named| named.name.as_str());
+    let headline = match runs.len() {
+        2 => lines.next().unwrap_or_default(),
+        count => format!("{count} runs, compared with {first}"),
+    };
+    Answer { headline, details: lines.collect(), ..Answer::default() }
 }
 
 /// The figures of several runs, with their changes from the first one's.
@@ -262,15 +260,15 @@ fn differences(out: &mut Page, runs: &[Named]) -> fmt::Result {
         });
         std::iter::once(Cell::from(row.label)).chain(values).collect::<Vec<_>>()
     });
-    out.write_str("<section class=\"table\">")?;
-    table(out, std::iter::once(Cell::from("")).chain(names), rows)?;
-    out.write_str("</section>")
+    out.write_str("<h2>Figures</h2><section class=\"card\">")?;
+    table(out, "Figures", std::iter::once(Cell::from("")).chain(names), rows)?;
+    out.write_str("</section>\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{RanOut, Rate, Source, Target};
+    use crate::run::{RanOut, Rate, Source, Target, Whose};
 
     #[test]
     fn hostile_text_is_escaped_everywhere() {
@@ -311,7 +309,9 @@ mod tests {
     fn a_rate_that_was_not_reached_is_a_warning() {
         let rate =
             Rate { intended_per_s: Some(1000.0), achieved_per_s: 561.0, responses_per_s: 561.0 };
-        let page = page(&[Named { name: "a".to_owned(), run: Run { rate, ..Run::default() } }]);
-        assert!(page.contains("Only 561.0 of 1000.0 intended requests/s were started (56.1 %)"));
+        let mut run = Run { rate, ..Run::default() };
+        run.totals.responses = 1;
+        let page = page(&[Named { name: "a".to_owned(), run }]);
+        assert!(page.contains("Only 561 of 1000 intended requests/s were started (56.1 %)"));
     }
 }

@@ -49,6 +49,8 @@ pub struct Run {
     pub expectations: Vec<Expectation>,
     /// The steps of a search for the limit, in order.
     pub steps: Vec<Step>,
+    /// What a search for the limit came to; `None`: this was no search, or an older Weir wrote it.
+    pub limit: Option<Limit>,
     /// Connections by source address, second by second (`weir bench connect`).
     pub sources: Vec<Source>,
     /// Why the load generator itself aborted the run; `None`: it was not. The figures are
@@ -351,6 +353,35 @@ pub struct Step {
     pub passed: bool,
     /// Why not, or what it was for: one line.
     pub why: String,
+}
+
+/// What a search for the limit came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limit {
+    /// How the search ended.
+    pub outcome: SearchEnd,
+    /// The highest rate that was sustained: of the confirming runs, else of the trials; `None`: none was.
+    pub sustained_per_s: Option<f64>,
+    /// How long it was, s.
+    pub sustained_s: f64,
+    /// The lowest rate above it that was not sustained; `None`: none failed.
+    pub failed_per_s: Option<f64>,
+}
+
+/// How a search for the limit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchEnd {
+    /// A run confirmed a rate, and a higher one failed.
+    Found,
+    /// Even the highest rate that was to be tried was sustained.
+    NoLimit,
+    /// Not even the lowest rate was sustained.
+    Nothing,
+    /// Trials passed, but no longer run did.
+    Unconfirmed,
+    /// It was ended before.
+    Aborted,
 }
 
 /// Connections from one source address.

@@ -140,9 +140,19 @@ impl Condition {
             _ if !is_measured => "nothing was measured".to_owned(),
             Figure::Errors => format!("{measured:.3} %"),
             Figure::Rate | Figure::Responses => format!("{measured:.1}/s"),
-            _ => format!("{measured:.2} ms"),
+            _ => milliseconds(measured),
         };
         Expectation { text: self.text.clone(), measured, held }
+    }
+}
+
+/// With three significant digits.
+fn milliseconds(ms: f64) -> String {
+    match ms {
+        ms if ms >= 100.0 => format!("{ms:.0} ms"),
+        ms if ms >= 10.0 => format!("{ms:.1} ms"),
+        ms if ms >= 1.0 => format!("{ms:.2} ms"),
+        ms => format!("{ms:.3} ms"),
     }
 }
 

@@ -5,16 +5,18 @@
 //! caller formats its content with [`escaped`]: text that came from outside must never stand in a page
 //! unescaped.
 
+mod answer;
 mod chart;
 mod escape;
 mod numbers;
 mod table;
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde::Serialize;
 
-pub use chart::{Axis, Chart, Line, Mark, Style, Unit};
+pub use answer::{Answer, Tone, tiles};
+pub use chart::{Axis, Chart, Level, Line, Mark, Shape, Style, Unit};
 pub use escape::escaped;
 pub use numbers::{milliseconds, seconds, trimmed};
 pub use table::{Cell, table};
@@ -23,6 +25,7 @@ pub use table::{Cell, table};
 const UPLOT: &str = include_str!("assets/uplot-1.6.32.min.js");
 const UPLOT_CSS: &str = include_str!("assets/uplot-1.6.32.min.css");
 const UPLOT_LICENSE: &str = include_str!("assets/uplot-LICENSE");
+const TOKENS: &str = include_str!("assets/tokens.css");
 const CSS: &str = include_str!("assets/page.css");
 const SCRIPT: &str = include_str!("assets/page.js");
 
@@ -65,19 +68,7 @@ impl Page {
         self.groups += 1;
         self.body.push_str("<div class=\"charts\">");
         for chart in charts {
-            // Writing to a String cannot fail.
-            let _ = write!(
-                self.body,
-                "<figure><figcaption><h3>{}</h3><span class=\"soft small\">{}</span></figcaption>\
-                 <div id=\"chart-{}\"></div>",
-                escaped(&chart.title),
-                escaped(&chart.note),
-                self.charts.len()
-            );
-            for mark in &chart.marks {
-                let _ = write!(self.body, "{}", mark.html());
-            }
-            self.body.push_str("</figure>");
+            self.body += &chart.html(self.charts.len());
             self.charts.push(Placed { group: self.groups, chart });
         }
         self.body.push_str("</div>\n");
@@ -91,7 +82,7 @@ impl Page {
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>{} · {program}</title>\n<style>{UPLOT_CSS}{CSS}{css}</style>\n</head>\n<body>\n\
+             <title>{} · {program}</title>\n<style>{UPLOT_CSS}{TOKENS}{CSS}{css}</style>\n</head>\n<body>\n\
              <main>\n{body}\n<p class=\"soft small\">Made by {program}. Charts: uPlot, whose licence is \
              in this file's source.</p>\n</main>\n\
              <script type=\"application/json\" id=\"charts-data\">{}</script>\n\

@@ -31,41 +31,53 @@ impl<T: AsRef<str>> From<T> for Cell {
     }
 }
 
-/// Writes a table, which scrolls sideways where it is wider than the page. The first column and cells
-/// of class `text` are aligned to the left, others to the right. `heads` may be empty.
+/// Writes a table, which scrolls sideways in its own box where it is wider than the page. `label` names
+/// it for screen readers. The first cell of a row is its heading; it and cells of class `text` are
+/// aligned to the left, others to the right. `heads` may be empty.
 ///
 /// # Errors
 /// If `out` fails.
 pub fn table<H: Into<Cell>, C: Into<Cell>, R: IntoIterator<Item = C>>(
     out: &mut impl Write,
+    label: &str,
     heads: impl IntoIterator<Item = H>,
     rows: impl IntoIterator<Item = R>,
 ) -> fmt::Result {
-    out.write_str("<div class=\"wide\"><table>\n")?;
+    // The keyboard can scroll what has the focus.
+    let label = escaped(label);
+    write!(out, "<div class=\"rows\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">")?;
+    out.write_str("<table>\n")?;
     let mut heads = heads.into_iter().peekable();
     if heads.peek().is_some() {
-        row(out, "th", heads)?;
+        out.write_str("<thead><tr>")?;
+        for cell in heads {
+            let cell = cell.into();
+            // An empty corner is no heading.
+            let tag = if cell.html.is_empty() { "td" } else { "th scope=\"col\"" };
+            write_cell(out, tag, &cell)?;
+        }
+        out.write_str("</tr></thead>\n")?;
     }
+    out.write_str("<tbody>\n")?;
     for cells in rows {
-        row(out, "td", cells)?;
+        out.write_str("<tr>")?;
+        for (index, cell) in cells.into_iter().enumerate() {
+            let cell = cell.into();
+            let is_heading = index == 0 && !cell.html.is_empty();
+            write_cell(out, if is_heading { "th scope=\"row\"" } else { "td" }, &cell)?;
+        }
+        out.write_str("</tr>\n")?;
     }
-    out.write_str("</table></div>\n")
+    out.write_str("</tbody></table></div>\n")
 }
 
-fn row<C: Into<Cell>>(
-    out: &mut impl Write,
-    tag: &str,
-    cells: impl IntoIterator<Item = C>,
-) -> fmt::Result {
-    out.write_str("<tr>")?;
-    for cell in cells {
-        let Cell { html, class } = cell.into();
-        match class {
-            "" => write!(out, "<{tag}>{html}</{tag}>")?,
-            class => write!(out, "<{tag} class=\"{class}\">{html}</{tag}>")?,
-        }
+fn write_cell(out: &mut impl Write, tag: &str, cell: &Cell) -> fmt::Result {
+    let Cell { html, class } = cell;
+    let name = tag.split(' ').next().unwrap_or(tag);
+    match *class {
+        "" => write!(out, "<{tag}>{html}</{name}>"),
+        class => write!(out, "<{tag} class=\"{class}\">{html}</{name}>"),
     }
-    out.write_str("</tr>\n")
 }
 
 #[cfg(test)]
@@ -76,8 +88,10 @@ mod tests {
     fn cells_are_escaped_unless_they_are_markup() {
         let mut out = String::new();
         let cells = [Cell::from("<a>"), Cell::markup("<b>x</b>".to_owned()).class("text")];
-        table(&mut out, ["h&"], [cells]).unwrap();
-        assert!(out.contains("<tr><th>h&amp;</th></tr>"), "{out}");
-        assert!(out.contains("<td>&lt;a&gt;</td><td class=\"text\"><b>x</b></td>"), "{out}");
+        table(&mut out, "\"t\"", ["h&", ""], [cells]).unwrap();
+        assert!(out.contains("aria-label=\"&quot;t&quot;\""), "{out}");
+        assert!(out.contains("<tr><th scope=\"col\">h&amp;</th><td></td></tr>"), "{out}");
+        let row = "<th scope=\"row\">&lt;a&gt;</th><td class=\"text\"><b>x</b></td>";
+        assert!(out.contains(row), "{out}");
     }
 }

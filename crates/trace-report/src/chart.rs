@@ -16,6 +16,13 @@ const DECIMALS: usize = 6;
 const TICKS: [f64; 2] = [10.0, 5.0];
 const LETTER: f64 = 6.7;
 
+/// Colours of everything but the data, on light ground and on dark. The attributes are for viewers
+/// without style sheets.
+const STYLE: &str = "svg.capture{max-width:100%;height:auto}\
+    .capture text{fill:#191d22}.capture .soft{fill:#5a646e}.capture .ground{fill:#fff}\
+    .capture .grid{stroke:#e2e5e7}.capture .axis{stroke:#8b949c}\
+    @media(prefers-color-scheme:dark){.capture text{fill:#e7ebee}.capture .soft{fill:#9aa5af}\
+    .capture .ground{fill:#171c20}.capture .grid{stroke:#2a3137}.capture .axis{stroke:#66717b}}";
 /// Dark enough for small letters on white.
 const SOFT: &str = "#4d4d4d";
 
@@ -28,10 +35,12 @@ impl Chart {
     pub(crate) fn new(title: &str, about: &str, height: f64) -> Chart {
         let out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
-             width=\"{WIDTH}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
-             <text x=\"{LEFT}\" y=\"22\" font-size=\"16\" font-weight=\"bold\">{}</text>\n\
-             <text x=\"{LEFT}\" y=\"40\" fill=\"{SOFT}\">{}</text>\n",
+             width=\"{WIDTH}\" height=\"{height}\" font-family=\"Inter, system-ui, sans-serif\" \
+             font-size=\"12\" class=\"capture\" role=\"img\" aria-label=\"{0}: {1}\">\n\
+             <style>{STYLE}</style>\n\
+             <rect class=\"ground\" width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
+             <text x=\"{LEFT}\" y=\"22\" font-size=\"16\" font-weight=\"600\">{0}</text>\n\
+             <text class=\"soft\" x=\"{LEFT}\" y=\"40\" fill=\"{SOFT}\">{1}</text>\n",
             escaped(title),
             escaped(about)
         );
@@ -57,7 +66,7 @@ impl Chart {
     pub(crate) fn text(&mut self, x: f64, y: f64, text: &str) {
         _ = writeln!(
             self.out,
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" fill=\"{SOFT}\">{}</text>",
+            "<text class=\"soft\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" fill=\"{SOFT}\">{}</text>",
             escaped(text)
         );
     }
@@ -137,7 +146,7 @@ impl Panel {
             let y = self.y(value);
             _ = writeln!(
                 out,
-                "<line x1=\"{LEFT}\" y1=\"{y:.2}\" x2=\"{right}\" y2=\"{y:.2}\" stroke=\"#e0e0e0\"/>\
+                "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{y:.2}\" x2=\"{right}\" y2=\"{y:.2}\" stroke=\"#e0e0e0\"/>\
                  <text x=\"{}\" y=\"{:.2}\" text-anchor=\"end\">{}</text>",
                 LEFT - 6.0,
                 y + 4.0,
@@ -148,7 +157,7 @@ impl Panel {
             let x = self.x(value);
             _ = write!(
                 out,
-                "<line x1=\"{x:.2}\" y1=\"{bottom}\" x2=\"{x:.2}\" y2=\"{}\" stroke=\"#808080\"/>",
+                "<line class=\"axis\" x1=\"{x:.2}\" y1=\"{bottom}\" x2=\"{x:.2}\" y2=\"{}\" stroke=\"#808080\"/>",
                 bottom + 5.0
             );
             if x_name.is_some() {
@@ -163,8 +172,8 @@ impl Panel {
         }
         _ = writeln!(
             out,
-            "<path d=\"M{LEFT} {}V{bottom}H{right}\" fill=\"none\" stroke=\"#808080\"/>\
-             <text transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\" fill=\"{SOFT}\">{}</text>",
+            "<path class=\"axis\" d=\"M{LEFT} {}V{bottom}H{right}\" fill=\"none\" stroke=\"#808080\"/>\
+             <text class=\"soft\" transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\" fill=\"{SOFT}\">{}</text>",
             self.top,
             f64::midpoint(self.top, bottom),
             escaped(y_name)

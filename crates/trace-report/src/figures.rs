@@ -24,17 +24,17 @@ impl<const N: usize> Figures<N> {
         self.rows.push(cells);
     }
 
-    /// As a table of HTML.
-    pub(crate) fn write_html(&self, out: &mut impl fmt::Write) -> fmt::Result {
+    /// As a table of HTML; `label` names it.
+    pub(crate) fn write_html(&self, out: &mut impl fmt::Write, label: &str) -> fmt::Result {
         let is_words = self.is_words();
         let cell = |(text, is_words): (&str, bool)| {
             let cell = Cell::from(text);
-            if is_words { cell.class("words") } else { cell }
+            if is_words { cell.class("words text") } else { cell }
         };
         let heads = self.heading.into_iter().zip(is_words).map(cell);
         let rows =
             self.rows.iter().map(|cells| cells.iter().map(String::as_str).zip(is_words).map(cell));
-        table(out, heads, rows)
+        table(out, label, heads, rows)
     }
 
     /// Which columns hold words.
@@ -125,7 +125,7 @@ mod tests {
         let mut table = Figures::headed(["a < b"]);
         table.row(["<b title=\"x\">&".into()]);
         let mut html = String::new();
-        table.write_html(&mut html).unwrap();
+        table.write_html(&mut html, "t").unwrap();
         assert!(html.contains("a &lt; b"), "{html}");
         assert!(html.contains("&lt;b title=&quot;x&quot;&gt;&amp;"), "{html}");
     }

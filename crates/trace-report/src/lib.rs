@@ -2,6 +2,7 @@
 //!
 //! No I/O: the caller reads the capture and writes the results.
 
+mod answer;
 mod chart;
 pub mod csv;
 mod events;

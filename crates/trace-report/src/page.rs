@@ -9,7 +9,7 @@ use crate::events::Events;
 use crate::facts;
 use crate::figures::Figures;
 use crate::reading::{Reading, Selection, worst};
-use crate::{picture, tables, text};
+use crate::{answer, picture, tables, text};
 
 const CSS: &str = include_str!("page.css");
 /// Frames of a connection that are listed. More make browsers slow.
@@ -28,27 +28,30 @@ pub fn page(reading: &Reading, selected: Selection, events: &Events) -> String {
     page.finish()
 }
 
-fn head(out: &mut Page, title: &str, reading: &Reading) -> fmt::Result {
-    writeln!(out, "<h1>{}</h1>", escaped(title))?;
-    text::head(reading).lines().try_for_each(|line| writeln!(out, "<p>{}</p>", escaped(line)))
-}
-
 fn everything(out: &mut Page, title: &str, reading: &Reading, connections: usize) -> fmt::Result {
     let trace = &reading.trace;
-    head(out, title, reading)?;
-    out.charts(picture::charts_over_time(reading));
-    out.write_str("<h2>Findings</h2>\n")?;
-    if let Some(note) = text::judged(trace) {
-        writeln!(out, "<p class=\"soft\">{note}</p>")?;
+    let report = facts::findings(reading);
+    answer::of_capture(reading, &report).write(out, title)?;
+    if !report.findings.is_empty() || !report.could_not_check.is_empty() {
+        out.write_str("<h2>Findings</h2>\n")?;
+        if let Some(note) = text::judged(trace) {
+            writeln!(out, "<p class=\"soft\">{note}</p>")?;
+        }
+        findings(out, &report)?;
     }
-    findings(out, &facts::findings(reading))?;
-    if let Some(heading) = text::connections_heading(trace, connections) {
-        section(out, &heading, &tables::by_connection(worst(trace, connections)))?;
+    out.write_str("<h2>Over time</h2>\n")?;
+    let (charts, left_out) = picture::charts_over_time(reading);
+    out.charts(charts);
+    if let Some(text) = left_out {
+        writeln!(out, "<p class=\"soft\">{}</p>", escaped(&text))?;
     }
     let (table, note) = tables::over_time(trace);
-    section(out, "Over time", &table)?;
+    section(out, "Intervals", &table)?;
     if let Some(note) = note {
         writeln!(out, "<p class=\"soft\">{}</p>", escaped(&note))?;
+    }
+    if let Some(heading) = text::connections_heading(trace, connections) {
+        section(out, &heading, &tables::by_connection(worst(trace, connections)))?;
     }
     Ok(())
 }
@@ -60,14 +63,14 @@ fn one_stream(
     stream: u32,
     events: &Events,
 ) -> fmt::Result {
-    head(out, title, reading)?;
-    writeln!(out, "<figure>{}</figure>", picture::sequence(reading, stream, events))?;
     let Some(story) = reading.trace.story(stream) else { return Ok(()) };
+    answer::of_connection(reading, stream, story).write(out, title)?;
+    writeln!(
+        out,
+        "<div class=\"card picture\">{}</div>",
+        picture::sequence(reading, stream, events)
+    )?;
     section(out, "The connection", &tables::by_connection(std::iter::once((stream, story))))?;
-    writeln!(out, "<p>{}</p>", escaped(&text::lasted(story)))?;
-    for (end, direction) in story.directions.iter().enumerate() {
-        writeln!(out, "<p>{}</p>", escaped(&text::about(story, end, direction)))?;
-    }
     section(out, "Frame by frame", &tables::event_table(story, events, FRAMES_MAX))?;
     let in_all = events.all().len() as u64 + events.left_out();
     if in_all > FRAMES_MAX as u64 {
@@ -81,8 +84,8 @@ fn one_stream(
 }
 
 fn section<const N: usize>(out: &mut Page, heading: &str, table: &Figures<N>) -> fmt::Result {
-    writeln!(out, "<h2>{}</h2>\n<section class=\"table\">", escaped(heading))?;
-    table.write_html(out)?;
+    writeln!(out, "<h2>{}</h2>\n<section class=\"card\">", escaped(heading))?;
+    table.write_html(out, heading)?;
     out.write_str("</section>\n")
 }
 
@@ -100,8 +103,9 @@ fn finding(out: &mut Page, finding: &Finding) -> fmt::Result {
     let severity = finding.severity.as_str();
     writeln!(
         out,
-        "<article class=\"{severity}\">\n<h3><b>{severity}</b>{}</h3>\n\
-         <p class=\"soft\">{}, {}</p>\n<dl>",
+        "<article class=\"card\">\n<h3>{}{}</h3>\n\
+         <p class=\"soft\">{severity}, {}, {}</p>\n<dl>",
+        answer::tone(finding.severity).mark(),
         escaped(&finding.what),
         escaped(&finding.rule),
         finding.certainty.as_str()

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use diagnose::words::{bytes, plural, thousands};
+use diagnose::words::{bytes, list, plural, thousands};
 use observe::TimestampCache;
 use page::{Line, Style, seconds};
 use trace::analysis::Flags;
@@ -15,6 +15,7 @@ use trace::summary::Story;
 
 use crate::chart::{Chart, LEFT, Panel, RIGHT, Unit, WIDTH};
 use crate::events::{Event, Events};
+use crate::facts::findings;
 use crate::reading::Reading;
 
 /// Columns of the picture over time: each covers as many intervals as it must.
@@ -35,7 +36,7 @@ const SERIES: [(&str, &str, Flags); 5] = [
 ];
 const TRAFFIC: &str = "#9a9a9a";
 /// The page's colours for the same.
-const FLAG_COLOURS: [usize; SERIES.len()] = [5, 2, 3, 4, 0];
+const FLAG_COLOURS: [usize; SERIES.len()] = [1, 4, 6, 2, 0];
 const TRAFFIC_COLOUR: usize = 7;
 
 /// A column: bits on the wire, and how often each of [`SERIES`] was set.
@@ -52,6 +53,22 @@ struct OverTime {
     column_s: f64,
     /// The capture's length; the last column ends with it.
     duration_s: f64,
+    /// Which of [`SERIES`] are drawn.
+    drawn: [bool; SERIES.len()],
+    /// Zero windows that are not drawn.
+    harmless: u64,
+}
+
+/// Zero windows that no finding is about: receivers that were ready again at once. They are common, and
+/// would hide what matters. A capture of one direction cannot tell.
+fn harmless_zero_windows(reading: &Reading) -> u64 {
+    let is_found = || {
+        let report = findings(reading);
+        report.findings.iter().any(|finding| finding.rule == "capture_slow_reader")
+    };
+    let count = reading.trace.totals().of(Flags::ZERO_WINDOW);
+    let is_known = !reading.trace.stories().any(Story::is_one_sided);
+    if count > 0 && is_known && !is_found() { count } else { 0 }
 }
 
 impl OverTime {
@@ -60,28 +77,57 @@ impl OverTime {
         let rows = intervals.rows();
         let last = rows.last().map_or(0, |row| row.number);
         let per_column = (last / COLUMNS_MAX as u64 + 1).max(1);
+        let harmless = harmless_zero_windows(reading);
+        let drawn = SERIES.map(|(_, _, flag)| flag != Flags::ZERO_WINDOW || harmless == 0);
         let mut columns = vec![Column::default(); (last / per_column + 1) as usize];
         for row in rows {
             let column = &mut columns[(row.number / per_column) as usize];
             column.bits += row.counts.bytes as f64 * 8.0;
-            for (sum, (_, _, flag)) in column.stack.iter_mut().zip(SERIES) {
-                *sum += row.counts.of(flag);
+            for (at, (_, _, flag)) in SERIES.into_iter().enumerate().filter(|(at, _)| drawn[*at]) {
+                column.stack[at] += row.counts.of(flag);
             }
         }
         let column_s = per_column as f64 * intervals.length_ns() as f64 / 1e9;
         let duration_s = intervals.duration_ns() as f64 / 1e9;
         let duration_s = if duration_s > 0.0 { duration_s } else { column_s };
-        OverTime { columns, column_s, duration_s }
+        OverTime { columns, column_s, duration_s, drawn, harmless }
+    }
+
+    /// Where a column begins and how long it is: the last one is cut short by the end of the capture.
+    fn column(&self, at: usize) -> (f64, f64) {
+        let start_s = at as f64 * self.column_s;
+        let length_s = self.column_s.min(self.duration_s - start_s);
+        // A rate over less would be chance.
+        (start_s, length_s.max(self.column_s * SHARE_MIN))
+    }
+
+    /// The bits per second of a column.
+    fn rate(&self, at: usize) -> f64 {
+        self.columns[at].bits / self.column(at).1
+    }
+
+    /// What is not drawn, as a sentence.
+    fn left_out(&self) -> Option<String> {
+        (self.harmless > 0).then(|| {
+            format!(
+                "Not drawn: {}, none of which lasted long enough for a finding",
+                plural(self.harmless, "zero window")
+            )
+        })
     }
 }
 
-/// The page's charts over time: traffic, and below it tshark's flags.
-pub(crate) fn charts_over_time(reading: &Reading) -> [page::Chart; 2] {
-    let OverTime { columns, column_s, .. } = OverTime::of(reading);
-    // The last bar ends one column after it begins.
-    let xs: Vec<f64> = (0..=columns.len()).map(|at| at as f64 * column_s).collect();
-    let line = |label: &str, colour, value: &dyn Fn(&Column) -> f64| {
-        let values = columns.iter().map(|column| Some(value(column)));
+/// The last column counts as at least so long.
+const SHARE_MIN: f64 = 0.1;
+
+/// The page's charts over time: traffic, and tshark's flags if there were any; and what is not drawn.
+pub(crate) fn charts_over_time(reading: &Reading) -> (Vec<page::Chart>, Option<String>) {
+    let over = OverTime::of(reading);
+    let count = over.columns.len();
+    // The last bar ends one column after it begins, or with the capture.
+    let xs: Vec<f64> = (0..=count).map(|at| at as f64 * over.column_s).collect();
+    let line = |label: &str, colour, value: &dyn Fn(usize) -> f64| {
+        let values = (0..count).map(|at| Some(value(at)));
         let values = values.chain(std::iter::once(None)).collect();
         Line { label: label.to_owned(), colour, values, ..Line::default() }
     };
@@ -91,30 +137,47 @@ pub(crate) fn charts_over_time(reading: &Reading) -> [page::Chart; 2] {
         unit,
         style: Style::Stack,
         xs: xs.clone(),
+        end: Some(over.duration_s),
         lines,
         ..page::Chart::default()
     };
-    let traffic = line("traffic", TRAFFIC_COLOUR, &|column| column.bits / column_s);
-    let flags = SERIES
-        .iter()
-        .enumerate()
-        .map(|(at, (name, ..))| line(name, FLAG_COLOURS[at], &|column| column.stack[at] as f64));
-    let each = format!("Segments in each {}, by tshark's flag.", seconds(column_s, 3));
-    let bits = format!("Bits per second on the wire, mean of each {}.", seconds(column_s, 3));
-    [
+    let flags =
+        SERIES.iter().enumerate().filter(|(at, _)| over.drawn[*at]).map(|(at, (name, ..))| {
+            line(name, FLAG_COLOURS[at], &|column| over.columns[column].stack[at] as f64)
+        });
+    let each = seconds(over.column_s, 3);
+    let traffic = line("traffic", TRAFFIC_COLOUR, &|column| over.rate(column));
+    let bits = format!("Bits per second on the wire, mean of each {each}.");
+    let trouble = format!("Segments in each {each}, by tshark's flag.");
+    let mut charts = vec![
         chart("Traffic", bits, page::Unit::BitsPerSecond, vec![traffic]),
-        chart("Flags", each, page::Unit::Count, flags.collect()),
-    ]
+        chart("Flags", trouble, page::Unit::Count, flags.collect()),
+    ];
+    let mut left_out: Vec<String> = over.left_out().into_iter().collect();
+    if charts[1].is_flat() {
+        charts.truncate(1);
+        let names = SERIES.iter().zip(over.drawn).filter(|(_, is_drawn)| *is_drawn);
+        let names: Vec<String> = names.map(|((name, ..), _)| (*name).to_owned()).collect();
+        left_out
+            .insert(0, format!("None of tshark's flags occurred: {}", list(&names, SERIES.len())));
+    }
+    (charts, (!left_out.is_empty()).then(|| left_out.join(". ") + "."))
 }
 
 /// Draws traffic, and below it tshark's flags, as SVG.
 pub fn over_time(reading: &Reading) -> String {
-    let OverTime { columns, column_s, duration_s: x_max } = OverTime::of(reading);
-    let most = columns.iter().map(|column| column.stack.iter().sum::<u64>()).max().unwrap_or(0);
-    let fastest = columns.iter().map(|column| column.bits / column_s).fold(0.0, f64::max);
+    let over = OverTime::of(reading);
+    let x_max = over.duration_s;
+    let columns = over.columns.iter();
+    let most = columns.map(|column| column.stack.iter().sum::<u64>()).max().unwrap_or(0);
+    let fastest = (0..over.columns.len()).map(|at| over.rate(at)).fold(0.0, f64::max);
 
-    let mut chart = Chart::new(&format!("{}: TCP over time", reading.name), &about(reading), 560.0);
-    chart.legend([("traffic", TRAFFIC)].into_iter().chain(SERIES.map(|one| (one.0, one.1))));
+    let left_out = over.left_out().map(|text| format!(". {text}")).unwrap_or_default();
+    let about = about(reading) + &left_out;
+    let mut chart = Chart::new(&format!("{}: TCP over time", reading.name), &about, 560.0);
+    let drawn = SERIES.iter().zip(over.drawn).filter(|(_, is_drawn)| *is_drawn);
+    let drawn = drawn.map(|((name, colour, _), _)| (*name, *colour));
+    chart.legend(std::iter::once(("traffic", TRAFFIC)).chain(drawn));
     let (above, below) = (
         Panel {
             top: 80.0,
@@ -132,30 +195,24 @@ pub fn over_time(reading: &Reading) -> String {
         },
     );
     above.axes(&mut chart, "traffic", None);
-    let name = format!("tshark's flags in each {}", seconds(column_s, 3));
+    let name = format!("tshark's flags in each {}", seconds(over.column_s, 3));
     below.axes(&mut chart, &name, Some("seconds since the first frame"));
     if most == 0 {
         let middle = f64::midpoint(below.top, below.bottom);
         chart.text(f64::midpoint(LEFT, WIDTH - RIGHT), middle, "none of these occurred");
     }
-    for (at, column) in columns.iter().enumerate() {
-        let start_s = at as f64 * column_s;
-        bars(&mut chart, &above, &below, start_s, column_s, column);
+    for at in 0..over.columns.len() {
+        bars(&mut chart, &above, &below, &over, at);
     }
     chart.end()
 }
 
 /// One column of both panels.
-fn bars(
-    chart: &mut Chart,
-    above: &Panel,
-    below: &Panel,
-    start_s: f64,
-    column_s: f64,
-    column: &Column,
-) {
+fn bars(chart: &mut Chart, above: &Panel, below: &Panel, over: &OverTime, at: usize) {
+    let (start_s, length_s) = over.column(at);
+    let column = &over.columns[at];
     let x = above.x(start_s);
-    let width = above.x((start_s + column_s).min(above.x_max)) - x;
+    let width = above.x((start_s + length_s).min(above.x_max)) - x;
     let width = if width > 4.0 { width - 1.0 } else { width.max(1.0) };
     let mut bar = |top: f64, bottom: f64, colour: &str, title: &str| {
         let attributes = format!(
@@ -167,7 +224,7 @@ fn bars(
     let when = format!("from {} on", seconds(start_s, 3));
     if column.bits > 0.0 {
         let title = format!("{}, {when}", bytes((column.bits / 8.0) as u64));
-        bar(above.y(column.bits / column_s), above.bottom, TRAFFIC, &title);
+        bar(above.y(over.rate(at)), above.bottom, TRAFFIC, &title);
     }
     let mut from = 0;
     for (count, (name, colour, _)) in column.stack.iter().zip(SERIES) {

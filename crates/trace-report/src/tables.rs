@@ -159,7 +159,8 @@ fn sack(direction: &Direction) -> &'static str {
     }
 }
 
-fn ending(story: &Story) -> String {
+/// How a connection ended.
+pub(crate) fn ending(story: &Story) -> String {
     match story.ending() {
         Ending::Open => "open".to_owned(),
         Ending::HalfClosed(by) => format!("half, by {}", story.ends.0[by]),

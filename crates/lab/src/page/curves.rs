@@ -95,6 +95,9 @@ fn lines(record: &Record, variant: &str, step: &str, chart: &Chart) -> Vec<Point
         let last = seconds.iter().rposition(|second| has_begun(&second));
         if chart.is_of_load {
             seconds.truncate(last.map_or(0, |last| last + 1));
+            // Part of a second has part of its rate.
+            let asked = values("shape.duration_s", run).first().map(|asked| *asked as usize);
+            seconds.truncate(asked.filter(|asked| *asked > 0).unwrap_or(usize::MAX));
         }
         let point = |second: &Value| {
             let at_s = values("at_s", second).first().copied()?;

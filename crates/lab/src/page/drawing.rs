@@ -59,7 +59,7 @@ pub(super) fn drawing(incident: &Incident) -> String {
     let plan = Plan::of(incident);
     let (width, height) = plan.size();
     let mut out = format!(
-        "<figure class=plan><svg role=img aria-label=\"hosts and links\" width={width} height={height} viewBox=\"0 0 {width} {height}\">"
+        "<div class=\"card plan\" tabindex=0 role=region aria-label=\"hosts and links\"><svg role=img aria-label=\"hosts and links\" width={width} height={height} viewBox=\"0 0 {width} {height}\">"
     );
     for link in &incident.links {
         // Writing into a String does not fail.
@@ -79,7 +79,7 @@ pub(super) fn drawing(incident: &Incident) -> String {
             y2 = y + 40,
         );
     }
-    out.push_str("</svg></figure>");
+    out.push_str("</svg></div>");
     out
 }
 
@@ -208,7 +208,7 @@ mod tests {
             taken.sort();
             taken.dedup();
             assert_eq!((places.len(), taken.len()), (incident.hosts.len(), incident.hosts.len()));
-            assert!(drawing(&incident).ends_with("</svg></figure>"));
+            assert!(drawing(&incident).ends_with("</svg></div>"));
         }
     }
 }

@@ -113,6 +113,29 @@ impl Search {
         }
     }
 
+    /// How many short trials and confirming runs there still are, at most.
+    pub fn left(&self) -> (u32, u32) {
+        let Terms { from_per_s: from, to_per_s: to, precision, .. } = self.terms;
+        let powers = |ratio: f64| ratio.max(1.0).log2().ceil() as u32;
+        if self.found.is_some() {
+            return (0, 0);
+        }
+        if self.purpose == Purpose::Confirmation {
+            return (0, CONFIRMATIONS_MAX - self.confirmations);
+        }
+        // Doubling and halving leave a range as wide as its lower end.
+        let bisections = powers(1.0 / precision);
+        let doublings = powers(to / self.next) + 1 + bisections;
+        let halvings = powers(self.next * 1000.0 / from) + 1 + bisections;
+        let trials = match (self.low, self.high) {
+            (Some(low), Some(high)) => powers((high - low) / (low * precision)),
+            (Some(_), None) => doublings,
+            (None, Some(_)) => halvings,
+            (None, None) => doublings.max(halvings),
+        };
+        (trials.min(TRIALS_MAX - self.trials), CONFIRMATIONS_MAX)
+    }
+
     /// Whether the trial passed.
     pub fn tell(&mut self, passed: bool) {
         self.trials += 1;
@@ -210,6 +233,30 @@ mod tests {
             assert!(trials.len() < 30, "{limit}: {} trials", trials.len());
             let last = trials.last().unwrap();
             assert_eq!((last.purpose, last.time), (Purpose::Confirmation, Duration::from_secs(30)));
+        }
+    }
+
+    #[test]
+    fn no_search_is_longer_than_it_has_said_at_any_time() {
+        for limit in [0.001, 0.5, 9.0, 431.7, 12_345.0, 2e6] {
+            for lasting in [1.0, 0.95, 0.0] {
+                let mut search = Search::new(terms());
+                let mut left = vec![search.left()];
+                let mut done = Vec::new();
+                while let Ok(trial) = search.next() {
+                    let is_long = trial.purpose == Purpose::Confirmation;
+                    search.tell(trial.per_s <= limit * if is_long { lasting } else { 1.0 });
+                    done.push(is_long);
+                    left.push(search.left());
+                }
+                for (at, (trials, confirmations)) in left.into_iter().enumerate() {
+                    let rest = &done[at..];
+                    let long = rest.iter().filter(|is_long| **is_long).count() as u32;
+                    let short = rest.len() as u32 - long;
+                    assert!(short <= trials, "{limit}, {at}: {short} of {trials}");
+                    assert!(long <= confirmations, "{limit}, {at}: {long} of {confirmations}");
+                }
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use load::engine::Refusal;
 use load::engine::plan::Plan;
 use load_report::run::Run;
 
+use super::live::Shows;
 use super::measure::{Measured, measure};
 use super::output::{failed, print, refused};
 use super::{report, table};
@@ -28,10 +29,11 @@ pub(super) fn carry_out(
     if let Err(why) = report::can_write(args) {
         return failed(&why);
     }
-    let Measured { mut run, interrupted } = match measure(plan, !args.quiet, common) {
-        Ok(measured) => measured,
-        Err(error) => return failed(&format!("the load cannot begin: {error}")),
-    };
+    let Measured { mut run, interrupted } =
+        match measure(plan, Shows::unless_quiet(args.quiet), common) {
+            Ok(measured) => measured,
+            Err(error) => return failed(&format!("the load cannot begin: {error}")),
+        };
     let after = look(&mut run);
     let conditions = expect.iter().flat_map(|conditions| conditions.iter());
     run.expectations = conditions.map(|condition| condition.judge(&run)).collect();

@@ -9,16 +9,18 @@ use load::engine::Refusal;
 use load::engine::plan::Shape;
 use load::schedule::{Profile, Spacing};
 use load::search::{self, Facts, Found, Purpose, Search, Terms, Trial};
-use load_report::run::{Run, Step, Whose};
+use load_report::per_second;
+use load_report::run::{Limit, Run, SearchEnd, Step, Whose};
 
 use crate::flags::bench::LimitArgs;
 use crate::flags::bench::http::{HttpArgs, ShapeArgs};
 use crate::flags::{Common, Exit};
 
 use super::http::Wanted;
+use super::live::Shows;
 use super::measure::{Measured, measure_with};
 use super::output::refused;
-use super::table::{bytes, millis};
+use super::table::millis;
 use super::{report, table};
 
 /// Between two trials, so that queues of the last one are empty for the next.
@@ -42,7 +44,7 @@ pub(crate) fn run(args: &LimitArgs, common: Common) -> Exit {
         Ok(found) => found,
         Err(refusal) => return refused(&refusal),
     };
-    let Some(run) = hunt.sum_up() else {
+    let Some(run) = hunt.sum_up(found) else {
         return match hunt.broken_off {
             Some(why) => {
                 super::output::failed(&format!(
@@ -54,8 +56,13 @@ pub(crate) fn run(args: &LimitArgs, common: Common) -> Exit {
         };
     };
     let written = report::write(&run, &args.report);
-    super::output::print(&table::text(&run, false, common.colours_stdout()));
-    super::output::print(&hunt.text(found, &run));
+    super::output::print(&format!(
+        "{}\n{}\n{}:\n\n{}",
+        table::answer_of_search(&run, common.colours_stdout()),
+        trials(&run),
+        load_report::shown_of_search(&run),
+        table::figures(&run)
+    ));
     match written {
         Err(error) => super::output::failed(&error),
         Ok(()) if hunt.broken_off.is_some() => Exit::Broken,
@@ -70,7 +77,7 @@ pub(crate) fn run(args: &LimitArgs, common: Common) -> Exit {
 
 /// Whether it is the load generator whose limit was found.
 fn is_generators(run: &Run) -> bool {
-    run.ran_out.iter().any(|ran_out| ran_out.whose == Whose::Generator)
+    run.ran_out.first().is_some_and(|ran_out| ran_out.whose == Whose::Generator)
 }
 
 /// A trial and what came of it.
@@ -103,6 +110,7 @@ impl Hunt<'_> {
             confirmation: args.confirm,
             precision: args.precision / 100.0,
         });
+        self.announce(&search);
         loop {
             let trial = match search.next() {
                 Ok(trial) => trial,
@@ -111,6 +119,7 @@ impl Hunt<'_> {
             if !self.runs.is_empty() && signals.wait_at_most(PAUSE).is_some() {
                 return Ok(None);
             }
+            self.begin(&search, trial);
             let Measured { mut run, interrupted } = self.run(trial, signals)?;
             self.broken_off.clone_from(&run.broken_off);
             if interrupted || self.broken_off.is_some() {
@@ -125,22 +134,60 @@ impl Hunt<'_> {
         }
     }
 
+    /// Says how long the search takes, unless it is to be quiet.
+    fn announce(&self, search: &Search) {
+        let (trials, confirmations) = search.left();
+        self.say(&format!(
+            "weir: the search takes at most {}: up to {trials} trials of {} and {confirmations} \
+             confirming runs of {}, usually one. Waiting for late responses adds to it.",
+            self.longest(search),
+            duration(self.args.trial),
+            duration(self.args.confirm)
+        ));
+    }
+
+    /// Says what is tried next.
+    fn begin(&self, search: &Search, trial: Trial) {
+        self.say(&format!(
+            "trial {}: {}/s for {}; at most {} left",
+            self.runs.len() + 1,
+            per_second(trial.per_s),
+            duration(trial.time),
+            self.longest(search)
+        ));
+    }
+
+    fn say(&self, line: &str) {
+        if !self.args.report.quiet {
+            super::output::show(&format!("{line}\n"));
+        }
+    }
+
+    /// The longest time that the rest of a search takes.
+    fn longest(&self, search: &Search) -> String {
+        let (trials, confirmations) = search.left();
+        let trials = (self.args.trial + PAUSE) * trials;
+        duration(trials + (self.args.confirm + PAUSE) * confirmations)
+    }
+
     fn run(&self, trial: Trial, signals: &mut Signals) -> Result<Measured, Refusal> {
         let profile = Profile::steady(trial.per_s, trial.time, Duration::ZERO)
             .map_err(|error| Refusal::Mistake(error.to_string()))?;
         let spacing = if self.args.random { Spacing::Random { seed: 1 } } else { Spacing::Even };
         let shape = Shape::Open { profile: Arc::new(profile), spacing };
         let plan = self.wanted.plan(shape, &self.words.shape)?;
-        let shows = !self.args.report.quiet && super::live::can_draw(self.common);
+        let shows = if self.args.report.quiet { Shows::Nothing } else { Shows::TenSeconds };
         measure_with(plan, shows, self.common, signals)
             .map_err(|error| Refusal::Unreachable(format!("the load cannot begin: {error}")))
     }
 
     /// The confirming run, or the best that passed, or the last; with all steps and what ran out.
-    fn sum_up(&self) -> Option<Run> {
+    fn sum_up(&self, found: Option<Found>) -> Option<Run> {
         let best = self.best().or(self.runs.last())?;
         let mut run = best.run.clone();
         "limit".clone_into(&mut run.kind);
+        run.limit = Some(self.limit(found));
+        run.expectations = self.args.objective.iter().map(|one| one.judge(&run)).collect();
         run.steps = self.runs.iter().flat_map(|tried| tried.run.steps.clone()).collect();
         if let (Some(best), Some(failed)) = (self.best(), self.first_above()) {
             let idle = self.runs.iter().filter(|tried| tried.passed);
@@ -152,10 +199,34 @@ impl Hunt<'_> {
                 let beyond = Facts::of(&failed.run);
                 let own = search::connections_ran_out(&idle, &beyond, &failed.run.ran_out);
                 let ran_out = own.unwrap_or_else(|| search::what_ran_out(&idle, &best, &beyond));
-                run.ran_out.push(ran_out);
+                // The search sees more of it than the run alone.
+                run.ran_out.retain(|one| (one.whose, &one.what) != (ran_out.whose, &ran_out.what));
+                run.ran_out.insert(0, ran_out);
             }
         }
         Some(run)
+    }
+
+    /// What the search came to.
+    fn limit(&self, found: Option<Found>) -> Limit {
+        let outcome = match found {
+            Some(Found::Limit(_)) => SearchEnd::Found,
+            Some(Found::NoLimit(_)) => SearchEnd::NoLimit,
+            Some(Found::Nothing) => SearchEnd::Nothing,
+            Some(Found::Unconfirmed(_)) => SearchEnd::Unconfirmed,
+            None => SearchEnd::Aborted,
+        };
+        let best = self.best();
+        let low = best.map(|best| best.trial.per_s);
+        // Of what is not confirmed, longer runs failed below what short trials passed.
+        let above = low.filter(|_| outcome != SearchEnd::Unconfirmed).unwrap_or(0.0);
+        let failed = self.runs.iter().filter(|tried| !tried.passed && tried.trial.per_s > above);
+        Limit {
+            outcome,
+            sustained_per_s: low,
+            sustained_s: best.map_or(0.0, |best| best.trial.time.as_secs_f64()),
+            failed_per_s: failed.map(|tried| tried.trial.per_s).min_by(f64::total_cmp),
+        }
     }
 
     /// The run that is the answer: the last that passed of the longest.
@@ -185,55 +256,36 @@ impl Hunt<'_> {
             a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
         })
     }
+}
 
-    fn text(&self, found: Option<Found>, run: &Run) -> String {
-        let mut text = String::from("\nRate/s      begun    p99      errors     for     verdict\n");
-        for step in &run.steps {
-            let _ = writeln!(
-                text,
-                "{:<10.1}  {:<7.1}  {:<7}  {:<6.3} %   {:<5}   {}",
-                step.rate_per_s,
-                step.achieved_per_s,
-                millis(step.p99_ms),
-                step.errors_percent,
-                format!("{:.0} s", step.duration_s),
-                step.why
-            );
-        }
-        text.push('\n');
-        let objective: Vec<String> = self.args.objective.iter().map(ToString::to_string).collect();
-        let objective = objective.join(",");
-        let seconds = self.args.confirm.as_secs_f64();
-        let verdict = match found {
-            Some(Found::Limit(rate)) => {
-                let per_request = run.totals.bytes_in as f64 / run.totals.responses.max(1) as f64;
-                format!(
-                    "The limit: {rate:.1} requests per second with {objective}, sustained for {seconds:.0} s \
-                     ({} a response, {}/s).\n",
-                    bytes(per_request),
-                    bytes(per_request * rate)
-                )
-            }
-            Some(Found::NoLimit(rate)) => format!(
-                "No limit found: {rate:.1} requests per second hold {objective} for {seconds:.0} s; try more with --to.\n"
-            ),
-            Some(Found::Nothing) => {
-                format!("No rate passes: not even the lowest holds {objective}.\n")
-            }
-            Some(Found::Unconfirmed(rate)) => format!(
-                "Not confirmed: trials of {:.0} s pass at {rate:.1} requests per second, runs of {seconds:.0} s do not; \
-                 try longer trials (--trial).\n",
-                self.args.trial.as_secs_f64()
-            ),
-            None => match &self.broken_off {
-                Some(why) => format!(
-                    "Aborted before the limit was found: a thread of the load generator ended early ({why}).\n"
-                ),
-                None => "Ended by a signal before the limit was found.\n".to_owned(),
-            },
-        };
-        text.push_str(&verdict);
-        text
+/// The trials as a table.
+fn trials(run: &Run) -> String {
+    let mut text = format!(
+        "{:>10} {:>10} {:>9} {:>9} {:>6}  {}\n",
+        "Rate/s", "started", "p99", "errors", "for", "verdict"
+    );
+    for step in &run.steps {
+        let _ = writeln!(
+            text,
+            "{:>10} {:>10} {:>9} {:>9} {:>6}  {}",
+            per_second(step.rate_per_s),
+            per_second(step.achieved_per_s),
+            millis(step.p99_ms),
+            format!("{:.3} %", step.errors_percent),
+            format!("{:.0} s", step.duration_s),
+            step.why
+        );
+    }
+    text
+}
+
+/// A duration as people say it: `6 min 20 s`.
+fn duration(time: Duration) -> String {
+    let seconds = time.as_secs_f64().ceil() as u64;
+    match (seconds / 60, seconds % 60) {
+        (0, _) => format!("{seconds} s"),
+        (minutes, 0) => format!("{minutes} min"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
     }
 }
 
@@ -283,8 +335,8 @@ fn line(trial: Trial, run: &Run, passed: bool, why: &str) -> String {
         Purpose::Confirmation => "confirmation",
     };
     format!(
-        "{purpose:<12} {:>9.1}/s  p99 {:<8} {}",
-        trial.per_s,
+        "  {purpose} at {}/s: p99 {}, {}",
+        per_second(trial.per_s),
         millis(p99),
         if passed { "passed".to_owned() } else { format!("failed: {why}") }
     )

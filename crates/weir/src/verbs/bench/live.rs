@@ -27,9 +27,27 @@ const LINE_EACH_SECOND_S: u64 = 30;
 /// What a chart is drawn with, from nothing to most.
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
+/// How much of a run is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shows {
+    /// Nothing.
+    Nothing,
+    /// Each second; without a terminal, of long runs only every tenth.
+    Seconds,
+    /// On a terminal each second, otherwise only every tenth: for one of many runs.
+    TenSeconds,
+}
+
+impl Shows {
+    /// What is shown of a run of its own.
+    pub(crate) fn unless_quiet(is_quiet: bool) -> Shows {
+        if is_quiet { Shows::Nothing } else { Shows::Seconds }
+    }
+}
+
 /// The view of one run.
 pub(crate) struct Live {
-    shows: bool,
+    shows: Shows,
     is_terminal: bool,
     time: Option<Duration>,
     requests: Option<u64>,
@@ -46,7 +64,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    pub(crate) fn new(plan: &Plan, shows: bool, common: Common) -> Live {
+    pub(crate) fn new(plan: &Plan, shows: Shows, common: Common) -> Live {
         let requests = match &plan.shape {
             Shape::Closed { requests, .. } => *requests,
             Shape::Open { .. } => None,
@@ -79,7 +97,7 @@ impl Live {
     pub(crate) fn second(&mut self, interval: &Interval) {
         self.begun += interval.counts.started;
         let is_silent = interval.counts == Counts::default() && interval.in_flight == 0;
-        if !self.shows || (is_silent && interval.second > 0) {
+        if self.shows == Shows::Nothing || (is_silent && interval.second > 0) {
             return;
         }
         let times = if self.is_open { &interval.intended } else { &interval.service };
@@ -102,6 +120,7 @@ impl Live {
     pub(crate) fn end(&mut self) {
         self.wipe();
         if let Some(left) = self.gathered.take()
+            && self.shows == Shows::Seconds
             && left.counts.started + left.counts.responses + left.counts.errors > 0
         {
             super::output::show(&format!("{}\n", self.line(&left, 1)));
@@ -115,10 +134,11 @@ impl Live {
         sum.add(interval);
         sum.connections_open = interval.connections_open;
         sum.in_flight = interval.in_flight;
-        let every =
-            if self.time.is_some_and(|time| time.as_secs() <= LINE_EACH_SECOND_S) { 1 } else { 10 };
+        let is_one_of_many = self.shows == Shows::TenSeconds;
+        let is_short = self.time.is_some_and(|time| time.as_secs() <= LINE_EACH_SECOND_S);
+        let every = if is_short && !is_one_of_many { 1 } else { 10 };
         let seconds = interval.second + 1 - first;
-        let is_first = interval.second == 0;
+        let is_first = interval.second == 0 && !is_one_of_many;
         if seconds >= every || is_first {
             super::output::show(&format!("{}\n", self.line(&sum, seconds)));
         } else {

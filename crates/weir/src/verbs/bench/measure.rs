@@ -13,7 +13,8 @@ use observe::TimestampCache;
 
 use crate::flags::Common;
 
-use super::{live::Live, words};
+use super::live::{Live, Shows};
+use super::words;
 
 /// How often new seconds are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -25,8 +26,8 @@ pub(crate) struct Measured {
     pub(crate) interrupted: bool,
 }
 
-/// Runs a plan to its end. `shows`: what happens is shown on standard error.
-pub(crate) fn measure(plan: Plan, shows: bool, common: Common) -> io::Result<Measured> {
+/// Runs a plan to its end, and shows it on standard error.
+pub(crate) fn measure(plan: Plan, shows: Shows, common: Common) -> io::Result<Measured> {
     let mut signals = Signals::catch()?;
     measure_with(plan, shows, common, &mut signals)
 }
@@ -34,7 +35,7 @@ pub(crate) fn measure(plan: Plan, shows: bool, common: Common) -> io::Result<Mea
 /// As [`measure`], with signals that are caught already.
 pub(crate) fn measure_with(
     plan: Plan,
-    shows: bool,
+    shows: Shows,
     common: Common,
     signals: &mut Signals,
 ) -> io::Result<Measured> {

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use load::engine::Failure;
 use load_report::Summary;
-use load_report::run::{Run, Whose};
+use load_report::run::Run;
+use load_report::{answer, resource};
 
 /// The table. `interrupted`: a signal ended the run early.
 pub(crate) fn text(run: &Run, interrupted: bool, colours: bool) -> String {
@@ -13,10 +14,31 @@ pub(crate) fn text(run: &Run, interrupted: bool, colours: bool) -> String {
     if interrupted {
         text.push_str("Ended by a signal; these are the figures so far.\n\n");
     }
+    // The warnings say it already.
+    if run.broken_off.is_none() && !load::verdict::falls_short(run) {
+        let _ = writeln!(text, "{}\n", bold(&answer(run).headline, colours));
+    }
+    text + &figures(run)
+}
+
+/// The answer of a search for the limit and what it rests on, a line each.
+pub(crate) fn answer_of_search(run: &Run, colours: bool) -> String {
+    let answer = answer(run);
+    let details = answer.details.iter().map(|detail| format!("  {detail}\n"));
+    format!("{}\n{}", bold(&answer.headline, colours), details.collect::<String>())
+}
+
+/// The table without what stands first.
+pub(crate) fn figures(run: &Run) -> String {
+    let mut text = String::new();
     overview(run, &mut text);
     times(run, &mut text);
     answers(run, &mut text);
     text
+}
+
+fn bold(text: &str, colours: bool) -> String {
+    if colours { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
 }
 
 /// A line that begins with two words in a column of their own.
@@ -46,14 +68,12 @@ fn warnings(run: &Run, text: &mut String, colours: bool) {
         );
     }
     for ran_out in &run.ran_out {
-        let whose = match ran_out.whose {
-            Whose::Generator => "the load generator's",
-            Whose::Link => "the link's",
-            Whose::Server => "the server's",
-            Whose::Unknown => "not known whose,",
-        };
-        let _ =
-            writeln!(text, "{loud}Ran out{quiet}: {whose} {}: {}.", ran_out.what, ran_out.evidence);
+        let _ = writeln!(
+            text,
+            "{loud}Ran out{quiet}: {}: {}.",
+            resource(ran_out),
+            ran_out.evidence.trim_end_matches('.')
+        );
     }
     for note in &run.notes {
         let _ = writeln!(text, "Note: {note}.");

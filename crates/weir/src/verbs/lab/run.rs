@@ -71,7 +71,13 @@ fn run_one(args: &LabRunArgs, name: &str, incident: &Incident) -> Result<Record,
         // Standard output is for the figures.
         let at_s = (os::clock::now() - begun).as_secs_f64();
         match progress {
-            Progress::Variant(variant) => eprintln!("{name}, {}: {}", variant.name, variant.title),
+            Progress::Variant(variant) => {
+                let variants = &incident.variants;
+                let number =
+                    variants.iter().position(|one| one.name == variant.name).map_or(0, |at| at + 1);
+                let (name_of, title, count) = (&variant.name, &variant.title, variants.len());
+                eprintln!("{name}, {name_of} (variant {number} of {count}): {title}");
+            }
             Progress::Event(what) => eprintln!("{at_s:7.1} s  {what}"),
         }
     };

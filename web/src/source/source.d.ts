@@ -62,6 +62,7 @@ export const EVERY: Record<
   | "services"
   | "findings"
   | "requests"
+  | "requests/ended"
   | "causes"
   | "checks"
   | "reloads"

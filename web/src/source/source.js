@@ -9,6 +9,7 @@ export const EVERY = {
   services: 1000,
   findings: 1000,
   requests: 1000,
+  "requests/ended": 5000,
   causes: 5000,
   checks: 5000,
   reloads: 5000,

@@ -70,3 +70,4 @@ export const EVERY: Record<
   | "configuration",
   number
 >;
+export const PARAMETERS: Record<string, string>;

@@ -16,3 +16,6 @@ export const EVERY = {
   changes: 1000,
   configuration: 30_000,
 };
+
+/** Parameters of a path that is read repeatedly: for more than the answer has by default. @type {Record<string, string>} */
+export const PARAMETERS = { "requests/ended": "?limit=300" };

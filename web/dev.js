@@ -1,9 +1,8 @@
 // A server for development: the files as a balancer serves them, below /ui/ and with the same policy, and the API and
 // sessions of a running balancer: node dev.js [PORT] [ADMIN-ADDRESS]
 
-import { readFileSync } from "node:fs";
 import http from "node:http";
-import { served } from "./tools/manifest.js";
+import { contents, served } from "./tools/manifest.js";
 
 const port = Number(process.argv[2] ?? 9901);
 const [host, adminPort] = (process.argv[3] ?? "127.0.0.1:9900").split(":");
@@ -28,7 +27,7 @@ http
       "x-content-type-options": "nosniff",
       "cache-control": "no-cache",
     });
-    return response.end(readFileSync(found.url));
+    return response.end(contents(found));
   })
   .listen(port, "127.0.0.1", () =>
     console.log(`http://127.0.0.1:${port}/ui/ for the balancer at ${host}:${adminPort}`),

@@ -1,4 +1,4 @@
-//! Makes the table of files that `web/served.json` lists, with a compressed copy and a tag of each.
+//! Makes the table of files that `web/served.json` lists, with a compressed copy and a tag of each, without comments.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a failed build says why")]
 
@@ -25,7 +25,14 @@ fn main() {
         let file = fs::canonicalize(web.join(name))
             .unwrap_or_else(|error| panic!("web/served.json lists {name}: {error}"));
         println!("cargo::rerun-if-changed={}", file.display());
-        let (bytes, media_type) = (read(&file), media_type(&file));
+        let (mut bytes, media_type) = (read(&file), media_type(&file));
+        // Other files are copies of other projects, whose comments are their licences.
+        if name.starts_with("src/") || name.starts_with("styles/") {
+            let text = String::from_utf8(bytes).expect("sources are UTF-8");
+            bytes = without_comments(&text, name.ends_with(".js")).into_bytes();
+        }
+        let plain = out.join(format!("{index}.plain"));
+        fs::write(&plain, &bytes).expect("OUT_DIR is writable");
         let compressed = out.join(format!("{index}.gz"));
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(&bytes).expect("memory does not fail");
@@ -33,17 +40,35 @@ fn main() {
         fs::write(&compressed, gzip).expect("OUT_DIR is writable");
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
-        let (file, compressed) = (file.to_string_lossy(), compressed.to_string_lossy());
+        let (plain, compressed) = (plain.to_string_lossy(), compressed.to_string_lossy());
         let tag = format!("W/\"{:016x}\"", hasher.finish());
         writeln!(
             table,
             "File {{ path: {path:?}, media_type: {media_type:?}, tag: {tag:?}, plain: \
-             include_bytes!({file:?}), gzip: include_bytes!({compressed:?}) }},",
+             include_bytes!({plain:?}), gzip: include_bytes!({compressed:?}) }},",
         )
         .expect("memory does not fail");
     }
     table += "]\n";
     fs::write(out.join("files.rs"), table).expect("OUT_DIR is writable");
+}
+
+/// Replaces lines that are only comments by empty ones, so that line numbers in a browser's console are those of the
+/// sources. `web/tools/strip.js` has the same rule; `npm run check` proves that it changes no token.
+fn without_comments(text: &str, script: bool) -> String {
+    let mut inside = false;
+    let mut kept = String::with_capacity(text.len());
+    for line in text.lines() {
+        let own = line.trim();
+        // Code may follow a comment in its line: "/** @type {Row} */ (one)".
+        inside |= own.starts_with("/*") && (!own.contains("*/") || own.ends_with("*/"));
+        if !inside && !(script && own.starts_with("//")) {
+            kept += line;
+        }
+        inside &= !own.ends_with("*/");
+        kept.push('\n');
+    }
+    kept
 }
 
 fn read(path: &Path) -> Vec<u8> {

@@ -46,7 +46,66 @@ export type Given = {
   configuration: any;
   causes: Cause[];
   requests: Request[];
+  ended: EndedRequest[];
   pages: readonly string[];
+};
+
+/** An ended request, with the members of its line in the access log that the page shows. In a recording any may be missing. */
+export type EndedRequest = import("./api.js").EndedRequest & {
+  request_id?: string | null;
+  client?: string;
+  peer?: string | null;
+  user?: string | null;
+  listener?: string;
+  method?: string | null;
+  host?: string | null;
+  path?: string | null;
+  protocol?: string;
+  status?: number | null;
+  grpc_status?: number | null;
+  cause?: string;
+  fault?: string;
+  detail?: string | null;
+  service?: string | null;
+  server?: string | null;
+  attempts?: number;
+  /** The earlier ones. */
+  failed_attempts?: { server?: string; cause?: string }[] | null;
+  not_retried?: string | null;
+  reused?: boolean;
+  auth_ms?: number;
+  queue_ms?: number;
+  connect_ms?: number;
+  first_byte_ms?: number;
+  total_ms?: number;
+  request_bytes?: number;
+  response_bytes?: number;
+  tcp?: { client_rtt_ms?: number | null; server_rtt_ms?: number | null } | null;
+  decision?: Decision[] | null;
+};
+
+/** One choice of a server. */
+export type Decision = {
+  service?: string;
+  tier?: string;
+  reason?: string;
+  queue_length?: number;
+  chosen?: string | null;
+  by?: string | null;
+  servers?: Considered[];
+  /** How many further servers there are, by why they were passed over. */
+  more?: Record<string, number>;
+};
+
+export type Considered = {
+  server?: string;
+  address?: string;
+  zone?: string | null;
+  why?: string;
+  weight?: number;
+  in_flight?: number;
+  in_flight_max?: number | null;
+  latency_ms?: number | null;
 };
 
 /** One series of a frame. */

@@ -97,6 +97,7 @@ const all = items({
     { request_id: "4e2c62745b5cc915", method: "GET", path: "/catalog/17", client: "192.0.2.7:999" },
     { request_id: null, method: null, client: "192.0.2.8:1", listener: "db", server: null },
   ]),
+  ended: [{ ended_unix_ms: 1000, kept_for: "cause", request_id: "77aa11", method: "POST", cause: "queue_full" }],
   pages: ["overview", "causes"],
 });
 const names = (/** @type {string} */ text) => found(all, text).shown.map(({ kind, label }) => `${kind} ${label}`);
@@ -106,6 +107,7 @@ test("whole names are found first, then beginnings, then parts and other words",
   assert.equal(names("10.0.2.16")[0], "server 10.0.2.16:80");
   assert.equal(names("C1.internal")[0], "server 10.0.2.15:80");
   assert.equal(names("4e2c")[0], "request 4e2c62745b5cc915");
+  assert.equal(names("77aa")[0], "request 77aa11");
   assert.equal(names("192.0.2.8")[0], "request 192.0.2.8:1");
   assert.equal(names("server_slow app")[0], "finding 10.0.2.15:80 of catalog is slow.");
   assert.equal(names("caus")[0], "page causes");
@@ -114,7 +116,7 @@ test("whole names are found first, then beginnings, then parts and other words",
 
 test("a search shows a part of many results, and counts the others", () => {
   const many = Array.from({ length: 4000 }, (_, at) => server(`10.0.${at >> 8}.${at & 255}:80`));
-  const given = { findings: [], configuration: null, causes: [], requests: [], pages: [] };
+  const given = { findings: [], configuration: null, causes: [], requests: [], ended: [], pages: [] };
   const { shown, more } = found(
     items({ ...given, services: serviceRows([serviceState("s", many)], undefined, []) }),
     "10.0",

@@ -22,6 +22,7 @@ export function server(address, change = {}) {
   return {
     name: address,
     address,
+    version: null,
     zone: null,
     eligible: true,
     health: "up",

@@ -1,10 +1,12 @@
-// The files that a browser gets, from served.json: the path below /ui/, the file, and its type.
+// The files that a browser gets, from served.json: the path below /ui/, the file, its type and its contents.
 
 import { readFileSync, readdirSync } from "node:fs";
+import { withoutComments } from "./strip.js";
 
 const here = new URL("../", import.meta.url);
 
-/** @typedef {{path: string, url: URL, type: string}} Served */
+/** Own: written here, so that its comments are not for the browser. Those of others have licences.
+ * @typedef {{path: string, url: URL, type: string, own: boolean}} Served */
 
 const TYPES = /** @type {Record<string, string>} */ ({
   html: "text/html; charset=utf-8",
@@ -20,7 +22,15 @@ export function served() {
     path,
     url: new URL(file, here),
     type: TYPES[file.split(".").pop() ?? ""] ?? "application/octet-stream",
+    own: /^(src|styles)\//.test(file),
   }));
+}
+
+/** What a browser gets of a file.
+ * @param {Served} file */
+export function contents({ path, url, own }) {
+  const bytes = readFileSync(url);
+  return own ? Buffer.from(withoutComments(bytes.toString(), path.endsWith(".js"))) : bytes;
 }
 
 /** Files of this folder that a browser needs, for comparison with the list. */

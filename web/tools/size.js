@@ -2,14 +2,13 @@
 // of served files is not complete.
 
 import { gzipSync } from "node:zlib";
-import { readFileSync } from "node:fs";
-import { present, served } from "./manifest.js";
+import { contents, present, served } from "./manifest.js";
 
 const LIMIT_BYTES = 150_000;
 
-const rows = served().map(({ path, url }) => {
-  const bytes = readFileSync(url);
-  return { path, plain: bytes.length, gzipped: gzipSync(bytes, { level: 9 }).length };
+const rows = served().map((file) => {
+  const bytes = contents(file);
+  return { path: file.path, plain: bytes.length, gzipped: gzipSync(bytes, { level: 9 }).length };
 });
 for (const { path, plain, gzipped } of rows) {
   console.log(`${String(plain).padStart(8)} ${String(gzipped).padStart(8)}  ${path || "(the page)"}`);

@@ -1,4 +1,4 @@
-// Finds services, servers, routes, causes, findings and requests in flight by a part of their names. No DOM.
+// Finds services, servers, routes, causes, findings and requests by a part of their names. No DOM.
 
 import { findingKey } from "./findings.js";
 import { requestKey } from "./story.js";
@@ -9,7 +9,7 @@ import { requestKey } from "./story.js";
 const SHOWN_MAX = 12;
 
 /** @param {Given} given @returns {Item[]} */
-export function items({ services, findings, configuration, causes, requests, pages }) {
+export function items({ services, findings, configuration, causes, requests, ended, pages }) {
   /** @type {(item: Omit<Item, "words">, ...words: (string | null | undefined)[]) => Item} */
   const item = (given, ...words) => ({
     ...given,
@@ -41,9 +41,9 @@ export function items({ services, findings, configuration, causes, requests, pag
       const detail = [one.method, one.host, exact ?? prefix].filter((part) => typeof part === "string").join(" ");
       return item({ kind: "route", label: String(one.name), detail, page: "routes", name: String(one.name) }, detail);
     }),
-    ...requests.map((one) => {
+    ...[...requests, ...ended].map((one) => {
       const label = one.request_id ?? one.client ?? "";
-      const detail = [one.method ?? "TCP", one.path, one.server].filter(Boolean).join(" ");
+      const detail = [one.method ?? "TCP", one.path, one.server, "cause" in one && one.cause].filter(Boolean).join(" ");
       return item({ kind: "request", label, detail, page: "requests", name: requestKey(one) }, one.path, one.client);
     }),
     ...causes.map((one) =>

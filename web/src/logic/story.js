@@ -14,7 +14,7 @@ const STAGES_MAX = 12;
 /** A limit that is further away than this many times the age is not drawn: the bars would have no width. */
 const LIMIT_FACTOR = 8;
 /** The least width of a bar, in per cent: a stage of a millisecond in a request of a day is visible. */
-const BAR_MIN = 0.4;
+export const BAR_MIN = 0.4;
 
 /** What one request does in a stage, and what several do. */
 const STAGES = /** @type {Record<string, [string, string]>} */ ({
@@ -36,7 +36,8 @@ export function stageText(stage, number = 1) {
   );
 }
 
-/** @param {Request} request */
+/** What names a request in the page's address, in flight and ended.
+ * @param {{request_id?: string | null, client?: string, listener?: string, server?: string | null}} request */
 export function requestKey(request) {
   return request.request_id ?? [request.client, request.listener, request.server].join(" ");
 }
@@ -120,7 +121,10 @@ export function sentences({ request, stages, fromStart, forgotten }, inFlight, r
       `${recordedAt != null ? `At ${clock(recordedAt)}` : inFlight ? "Now" : "Then"} it ${stageText(now.stage)}${server}${tries}.`,
     );
   }
-  if (!inFlight) said.push("It has ended; the access log has its cause and the time of every stage.");
+  if (!inFlight)
+    said.push(
+      "It has ended, and is not among the examples of ended requests; the access log has its cause and the time of every stage.",
+    );
   if (forgotten > 0) said.push(`${plural(forgotten, "earlier stage")} not shown.`);
   if (stages.length === 1 && !fromStart) {
     said.push("When this stage began is not known: the page saw the request first in it.");

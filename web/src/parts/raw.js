@@ -38,7 +38,7 @@ const PATHS = {
   overview: ["traffic", "services", "findings", "changes", "status"],
   services: ["services", "traffic"],
   routes: ["configuration", "services", "traffic?servers=false", "causes"],
-  requests: ["requests"],
+  requests: ["requests", "requests/ended"],
   causes: ["causes"],
   findings: ["findings"],
   checks: ["checks"],

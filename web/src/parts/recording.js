@@ -26,10 +26,10 @@ export function Recording() {
   };
   return html`<section class="card" aria-labelledby="recording"><h2 id="recording">Recording</h2>
     <p>A recording is a file with the state of this moment and the history. Open it later, on any machine, with this page:
-      here, or by dropping it on any page. <code>weir bundle</code> writes such files, too. It contains the names and addresses of servers, and requests in flight with their paths.</p>
+      here, or by dropping it on any page. <code>weir bundle</code> writes such files, too. It contains the names and addresses of servers, and requests with their paths.</p>
     <p class="buttons">
       ${source.mode === "live" && html`<button type="button" onClick=${save}>Save a recording</button>`}
-      <label class="button">Open a recording<input class="hidden" type="file" accept="application/json,.json" onChange=${choose} /></label>
+      <label class="button">Open a recording<input class="hidden" type="file" accept="application/json,application/gzip,.json,.gz" onChange=${choose} /></label>
       <span role="status">${state}</span></p></section>`;
 }
 
@@ -41,10 +41,13 @@ const PATHS = [
   "reloads",
   "changes",
   "requests",
+  "requests/ended",
   "causes",
   "checks",
   "configuration",
 ];
+/** Parameters of paths whose answers are otherwise cut. @type {Record<string, string>} */
+const ALL = { "requests/ended": "?limit=10000" };
 /** Services whose history is saved: one request is needed for each. */
 const SERVICES_MAX = 200;
 
@@ -63,7 +66,7 @@ async function recordingOf(read, at, services, said) {
       return null;
     });
   said("reading the state…");
-  const answers = await Promise.all(PATHS.map((path) => get(path, path, "")));
+  const answers = await Promise.all(PATHS.map((path) => get(path + (ALL[path] ?? ""), path, "")));
   const saved = services.slice(0, SERVICES_MAX);
   if (saved.length < services.length) fail("history", `${plural(services.length - saved.length, "service")} left out`);
   // An answer has a limited size, so the history is read service by service.

@@ -34,6 +34,7 @@ function Finder({ onClose }) {
   const configuration = useWatch("configuration").value?.configuration;
   const causes = useWatch("causes").value?.causes;
   const requests = useWatch("requests").value?.requests;
+  const ended = useWatch("requests/ended").value?.requests;
   const { services, findings } = board;
   useEffect(() => dialog.current?.showModal(), []);
   const all = useMemo(
@@ -44,9 +45,10 @@ function Finder({ onClose }) {
         configuration,
         causes: causes ?? [],
         requests: requests ?? [],
+        ended: ended ?? [],
         pages: PAGES,
       }),
-    [services, findings, configuration, causes, requests],
+    [services, findings, configuration, causes, requests, ended],
   );
   const { shown, more } = useMemo(() => found(all, text), [all, text]);
   const chosen = Math.min(at, shown.length - 1);
@@ -67,7 +69,7 @@ function Finder({ onClose }) {
   };
   const state =
     text.trim() === ""
-      ? "Services, servers, routes, causes, findings, requests in flight, pages"
+      ? "Services, servers, routes, causes, findings, requests, pages"
       : shown.length === 0
         ? "Nothing has this in its name."
         : more > 0

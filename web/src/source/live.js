@@ -8,6 +8,7 @@
 import { API, Api, SignedOut, explained } from "./api.js";
 import { History } from "./rows.js";
 import { Session } from "./session.js";
+import { PARAMETERS } from "./source.js";
 import { readStream } from "./stream.js";
 
 /** @typedef {import("./source.js").Listener} Listener */
@@ -180,7 +181,7 @@ export function live() {
   /** @param {Watch} watch @returns {Promise<Result>} */
   async function readWatch(watch) {
     try {
-      const value = await api.read(watch.path);
+      const value = await api.read(watch.path + (PARAMETERS[watch.path] ?? ""));
       watch.due = performance.now() + watch.everyMs - TURN_MS / 2;
       return { pass: () => deliver(watch, { value, error: null }), failure: null };
     } catch (error) {

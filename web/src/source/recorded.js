@@ -27,7 +27,8 @@ export function recorded(recording) {
     },
     async read(path) {
       // Of one service the recording has what it has of all.
-      const name = path.split(/[/?]/)[0];
+      const [whole] = path.split("?");
+      const name = Object.hasOwn(answers, whole) ? whole : whole.split("/")[0];
       const answer = name === "history" ? recording.history : answers[name];
       if (answer == null || (Array.isArray(answer) && answer.length === 0)) throw new Error(missing(name));
       return answer;

@@ -35,6 +35,13 @@ const ENDPOINT = {
   probes: [{ what: "", services: [""] }],
   near_duplicates: [{ services: [[""]], why: "" }],
 };
+const ENDED = {
+  ended_unix_ms: 0,
+  "path?": "",
+  "cause?": "",
+  "failed_attempts?": [{}],
+  "decision?": [{ "servers?": [{}] }],
+};
 const SERIES = { kind: "", columns: {}, causes: [{ row: 0, count: 0 }] };
 
 /** By path below /api/v1/.
@@ -62,6 +69,7 @@ export const SHAPES = {
   checks: { endpoints: [ENDPOINT] },
   configuration: { configuration: {} },
   requests: { requests: [{}] },
+  "requests/ended": { requests: [ENDED] },
   history: { step_ms: 0, ended_unix_ms: [0], covered_ms: [0], series: [SERIES] },
 };
 

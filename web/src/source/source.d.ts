@@ -62,6 +62,7 @@ export const EVERY: Record<
   | "services"
   | "findings"
   | "requests"
+  | "requests/ended"
   | "causes"
   | "checks"
   | "reloads"
@@ -69,3 +70,4 @@ export const EVERY: Record<
   | "configuration",
   number
 >;
+export const PARAMETERS: Record<string, string>;

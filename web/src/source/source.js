@@ -9,9 +9,13 @@ export const EVERY = {
   services: 1000,
   findings: 1000,
   requests: 1000,
+  "requests/ended": 5000,
   causes: 5000,
   checks: 5000,
   reloads: 5000,
   changes: 1000,
   configuration: 30_000,
 };
+
+/** Parameters of a path that is read repeatedly: for more than the answer has by default. @type {Record<string, string>} */
+export const PARAMETERS = { "requests/ended": "?limit=300" };

@@ -2,6 +2,7 @@
 
 import { html, useState } from "../html.js";
 import { link } from "../logic/address.js";
+import { faultText } from "../logic/faults.js";
 import { count, plural, share } from "../logic/figures.js";
 import { ENDINGS } from "../logic/stack.js";
 import { untilOf, useHistory, usePage, useWatch } from "../use.js";
@@ -14,15 +15,6 @@ import { Unavailable } from "../parts/unavailable.js";
 /** @typedef {import("../api.js").Cause} Cause */
 
 const LAYERS = 7;
-const FAULTS = /** @type {Record<string, string>} */ ({
-  none: "–",
-  client: "the client",
-  server: "a server",
-  network: "the network",
-  balancer: "Weir",
-  configuration: "the configuration",
-});
-
 export function CausesView() {
   const { board, address } = usePage();
   const { value, error } = useWatch("causes");
@@ -82,7 +74,7 @@ function columns(address, requests, inSpan) {
       title: "At fault",
       kind: "opt",
       order: (one) => one.fault,
-      cell: (one) => FAULTS[one.fault] ?? one.fault,
+      cell: (one) => faultText(one.fault),
     },
     { title: "Status", number: true, kind: "opt", cell: (one) => one.status ?? "–" },
     { title: "Meaning", kind: "opt text", cell: (one) => html`<${Prose} text=${one.summary} />` },

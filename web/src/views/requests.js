@@ -1,18 +1,22 @@
-// Requests in flight, the oldest first, and the story of one.
+// Requests in flight, the oldest first, examples of ended ones, and the story of one.
 
 import { html, useEffect, useState } from "../html.js";
 import { link } from "../logic/address.js";
 import { clock, count, duration } from "../logic/figures.js";
 import { limit, requestKey, sentences, stageText, track, waterfall } from "../logic/story.js";
 import { usePage, useWatch } from "../use.js";
+import { Ended } from "../parts/ended.js";
+import { EndedStory } from "../parts/endedstory.js";
 import { Rows } from "../parts/rows.js";
 import { Unavailable } from "../parts/unavailable.js";
 
 /** @typedef {import("../logic/story.js").Tracked} Tracked */
+/** @typedef {import("../types.js").EndedRequest} EndedRequest */
 
 export function RequestsView() {
   const { address, board, source } = usePage();
   const reading = useWatch("requests");
+  const endedReading = useWatch("requests/ended");
   const configuration = useWatch("configuration").value?.configuration;
   const answer = /** @type {import("../api.js").Requests | null} */ (reading.value);
   const [tracked, setTracked] = useState(/** @type {Map<string, Tracked>} */ (new Map()));
@@ -26,12 +30,19 @@ export function RequestsView() {
     if (chosen) setKept(chosen);
   }, [chosen]);
   const story = chosen ?? (kept && requestKey(kept.request) === address.name ? kept : null);
+  const ended = useEnded(endedReading, Boolean(chosen));
+  const close = html`<a class="button" href=${link(address, "requests")}>Close</a>`;
   const rows = [...tracked.values()];
   /** @type {Map<string, number>} */
   const stages = new Map();
   for (const { request } of rows) stages.set(request.stage, (stages.get(request.stage) ?? 0) + 1);
   return html`<h1>Requests</h1>
-    ${address.name != null && html`<${Story} tracked=${story} inFlight=${Boolean(chosen)} configuration=${configuration} />`}
+    ${
+      ended
+        ? html`<${EndedStory} request=${ended} close=${close} />`
+        : address.name != null &&
+          html`<${Story} tracked=${story} inFlight=${Boolean(chosen)} configuration=${configuration} close=${close} />`
+    }
     <${Unavailable} path="requests" why=${reading.error} />
     <section class="card" aria-labelledby="now">
       <h2 id="now">In flight ${source.recording ? `at ${clock(board.now)}` : "now"} <span>${answer ? `${count(answer.in_flight)}, the oldest first${answer.in_flight > rows.length ? `; ${count(rows.length)} listed` : ""}` : reading.error == null ? "loading" : "not known"}</span></h2>
@@ -44,8 +55,26 @@ export function RequestsView() {
         empty=${answer ? "No request is in flight." : "Loading…"} columns=${columns(address)} />`
       }
     </section>
-    <section class="card" aria-labelledby="ended"><h2 id="ended">Slowest and failed requests</h2>
-      <p class="empty">The admin API lists requests in flight only. Requests that have ended are in the access log${logOf(configuration)}, each with its cause and the time of every stage.</p></section>`;
+    <${Ended} reading=${endedReading} />`;
+}
+
+/** The ended request that the address names. One that is older than those of the table is looked for once.
+ * @param {Reading} reading @param {boolean} inFlight */
+function useEnded(reading, inFlight) {
+  const { address, source } = usePage();
+  const [older, setOlder] = useState(/** @type {EndedRequest[]} */ ([]));
+  const named = (/** @type {EndedRequest} */ one) => requestKey(one) === address.name;
+  const listed = reading.value?.requests.find(named) ?? null;
+  const wanted = address.name != null && !inFlight && !listed && reading.value?.left_out > 0 ? address.name : null;
+  useEffect(() => {
+    if (wanted == null) return;
+    source.read("requests/ended?limit=10000").then(
+      ({ requests }) => setOlder(requests),
+      // The story then says that the request is not listed; the reading says what is wrong.
+      () => {},
+    );
+  }, [source, wanted]);
+  return address.name == null || inFlight ? null : (listed ?? older.find(named) ?? null);
 }
 
 /** @param {any} configuration */
@@ -106,13 +135,12 @@ function columns(address) {
   ];
 }
 
-/** @param {{tracked: Tracked | null, inFlight: boolean, configuration: any}} props */
-function Story({ tracked, inFlight, configuration }) {
+/** @param {{tracked: Tracked | null, inFlight: boolean, configuration: any, close: any}} props */
+function Story({ tracked, inFlight, configuration, close }) {
   const { address, board, source } = usePage();
-  const close = html`<a class="button" href=${link(address, "requests")}>Close</a>`;
   if (!tracked) {
-    return html`<section class="card story"><h2>This request has ended, or is not listed.</h2>
-      <p>The access log has its cause and times: search it for <code>${address.name}</code>.</p>${close}</section>`;
+    return html`<section class="card story"><h2>This request is not in flight, nor among the examples of ended ones.</h2>
+      <p>The access log${logOf(configuration)} has its cause and times: search it for <code>${address.name}</code>.</p>${close}</section>`;
   }
   const { request } = tracked;
   const service = configuration?.services?.find((/** @type {any} */ one) => one.name === request.service);

@@ -62,6 +62,14 @@ impl Stage {
         });
     }
 
+    /// Waits until the history has so many seconds: what was before is known then.
+    fn wait_for_rows(&self, rows: usize) {
+        wait::until("rows of the history", SOON, || {
+            let history = self.weir.api("/api/v1/history?kind=server&columns=requests");
+            (history["ended_unix_ms"].as_array()?.len() >= rows).then_some(())
+        });
+    }
+
     /// Waits until all servers have responded.
     fn wait_for_traffic(&self) {
         wait::until("traffic", SOON, || {
@@ -87,6 +95,7 @@ fn a_server_three_times_slower_than_its_peers_is_found_and_drained() {
     let Some(scene) = Scene::new("rules-slow", &["python3"]) else { return };
     let stage = Stage::new(&scene, "20", "", 4);
     stage.wait_for_traffic();
+    stage.wait_for_rows(8);
     let subject = stage.subject();
     assert_eq!(stage.finding("server_slow", &subject), None);
     stage.set("work_ms=60");
@@ -142,8 +151,7 @@ fn a_slower_version_is_named_until_it_is_drained() {
     let words = ["--work-ms", "20", "--version", "2.8.0"];
     let mut stage = Stage::of(&scene, &words, settings, 4);
     stage.wait_for_traffic();
-    // What it did before must be known, too.
-    std::thread::sleep(Duration::from_secs(5));
+    stage.wait_for_rows(8);
     stage.apps[1].restart_with(&scene, &["--work-ms", "60", "--version", "2.8.1"]);
     let restarted = Instant::now();
     let found = stage.wait_for("deploy_regression", "version 2.8.1 of app");

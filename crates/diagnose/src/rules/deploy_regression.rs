@@ -48,8 +48,8 @@ const BLAMED_CHANCE: f64 = 1e-3;
 /// A second or two may be a pause.
 const SIDE_BY_SIDE_S_MIN: u64 = 3;
 const SINCE_S_MIN: u64 = 5;
-/// From here on, seconds just before a change may be among those that are compared: they can only hide what is
-/// worse now, since it was not so then.
+/// From here on, seconds just before a change may be among those that are compared. Of response times, they can
+/// only hide that they are longer now, since they were not so then. For failures see [`of_change`].
 const CHANGED_S_MIN: u64 = 2;
 const BEFORE_S_MIN: u64 = 10;
 /// Later, what was before says too little about the present.
@@ -117,6 +117,7 @@ fn side_by_side(service: &TrafficService, judged: usize) -> Option<Found<'_>> {
                 return None;
             }
             let worse = SIDE_BY_SIDE.proved(&side, &other, alarm_chance(judged))?;
+            let worse = of_change(worse, &side, since_s)?;
             let worse = than(THAN_ITSELF, worse, &side, &before)?;
             let is_still = SIDE_BY_SIDE.is_still(&worse, &fresh.0, &fresh.1);
             let found = Found {
@@ -131,6 +132,13 @@ fn side_by_side(service: &TrafficService, judged: usize) -> Option<Found<'_>> {
             is_still.then_some(found)
         })
     })
+}
+
+/// Leaves what seconds before the change cannot have caused: a server that is restarted fails requests before its
+/// new version responds.
+fn of_change(worse: Worse, side: &Side, since_s: u64) -> Option<Worse> {
+    let is_failing = worse.is_failing && side.seconds <= since_s;
+    (is_failing || worse.slower.is_some()).then_some(Worse { is_failing, ..worse })
 }
 
 /// Leaves what is proved to be worse than before, too: a server may always have been slower than the others, or a
@@ -175,6 +183,7 @@ fn before_and_after(service: &TrafficService, judged: usize) -> Option<Found<'_>
             let worse = BEFORE_AND_AFTER
                 .proved(&side, &other, alarm_chance(judged))
                 .filter(|_| is_comparable)?;
+            let worse = of_change(worse, &side, change.since_s)?;
             Some((than(THAN_JUST_BEFORE, worse, &side, &just_before)?, side))
         })?;
         let began_with_it = change.since_s <= ONSET_S || worse_at_onset(change, &other, &worse);

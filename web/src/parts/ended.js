@@ -22,7 +22,8 @@ export function Ended({ reading }) {
   const rows = ofKind(all, kind);
   const order = kind === "slowest" ? "the slowest first" : "the latest first";
   const older = answer?.left_out > 0 ? `; ${count(answer.left_out)} older ones are not listed` : "";
-  const kept = answer?.kept_ms > 0 ? `, of the last ${duration(answer.kept_ms)}` : "";
+  // With older ones that are not listed, these do not go back that far.
+  const kept = answer?.kept_ms > 0 && !older ? ` of the last ${duration(answer.kept_ms)}` : "";
   return html`<section class="card" aria-labelledby="ended">
     <div class="title"><h2 id="ended">Ended: failed, slowest, with a decision <span>${answer ? `${count(rows.length)} examples${source.recording ? "" : kept}, ${order}${older}` : ""}</span></h2>
       <div class="range" role="group" aria-label="Which ended requests">${KINDS.map(
@@ -87,7 +88,7 @@ function columns(address, now) {
       cell: (one) => count(one.attempts),
       order: (one) => one.attempts ?? 0,
     },
-    { title: "Path", kind: "name", cell: nameOf, order: text("path") },
+    { title: "Path", kind: "path", cell: nameOf, order: text("path") },
   ];
 }
 

@@ -55,7 +55,7 @@ fn a_slow_server_is_seen_and_drained_from_the_keyboard() {
     assert_eq!(state(&weir), "ready");
 
     top.press("d");
-    top.wait_for(&[&question, "The 2 other"], SOON);
+    top.wait_for(&[&question, "Then 2 of 3"], SOON);
     wait::measure_for(READING);
     top.press("y");
     wait::until("the drain", SOON, || (state(&weir) == "drain").then_some(()));

@@ -104,7 +104,7 @@ fn a_server_three_times_slower_than_its_peers_is_found_and_drained() {
     assert_eq!(found["servers"][0], stage.apps[1].address().to_string());
     assert_eq!((&found["severity"], &found["certainty"]), (&"warning".into(), &"certain".into()));
     stage.weir.wait_for_log(&["server_slow", "is slow: its"], SOON);
-    explained(&scene, &stage, &subject);
+    is_explained(&scene, &stage, &subject);
     // The remedy is a command that works.
     let remedy = found["remedy"][0]["commands"][0].as_str().unwrap();
     let admin = scene.admin().to_string();
@@ -116,17 +116,17 @@ fn a_server_three_times_slower_than_its_peers_is_found_and_drained() {
 }
 
 /// The account names the server, when it became slow, and what did not cause it; a bundle has the same.
-fn explained(scene: &Scene, stage: &Stage, subject: &str) {
+fn is_explained(scene: &Scene, stage: &Stage, subject: &str) {
     let admin = scene.admin().to_string();
     let moved = format!("{subject} became slower: its median time to the response head");
-    let told = wait::until("the account of the slow server", SOON, || {
-        let told = e2e::run(scene, &["explain", "--last", "5m", "--admin", &admin]);
-        assert_eq!(told.code, Some(0), "{}", told.stderr);
-        told.stdout.replace("\n          ", " ").contains(&moved).then_some(told.stdout)
+    let text = wait::until("the account of the slow server", SOON, || {
+        let ran = e2e::run(scene, &["explain", "--last", "5m", "--admin", &admin]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stdout.replace("\n          ", " ").contains(&moved).then_some(ran.stdout)
     });
     for part in ["Now: ", "Ruled out: ", "2 other servers", "Example: GET / at ", "weir drain app "]
     {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(text.contains(part), "{part}: {text}");
     }
 
     let file = scene.folder().join("bundle.json.gz").display().to_string();
@@ -169,7 +169,7 @@ fn a_slower_version_is_named_until_it_is_drained() {
     assert_eq!(stage.finding("server_slow", &stage.subject()), None);
     assert_eq!(stage.weir.api("/api/v1/services/app")["servers"][1]["version"], "2.8.1");
     let changes = stage.weir.api("/api/v1/changes").to_string();
-    let stated = format!("{server} of app states version 2.8.1, before 2.8.0.");
+    let stated = format!("{server} of app runs version 2.8.1, before 2.8.0.");
     assert!(changes.contains(&stated), "{changes}");
     // The remedy is a command that works.
     let remedy = found["remedy"][0]["commands"][0].as_str().unwrap();

@@ -66,6 +66,12 @@ Object.assign(globalThis, {
   },
 });
 
+/** Waits until something holds, at most 15 s: a busy machine reads more slowly, and rests longer after it.
+ * @param {() => boolean} holds */
+export async function until(holds) {
+  for (let turn = 0; turn < 750 && !holds(); turn += 1) await wait(20);
+}
+
 export const wait = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A stream of events that a test writes. */

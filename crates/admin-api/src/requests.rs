@@ -52,7 +52,8 @@ pub struct Request {
 }
 
 /// Ended requests that are kept as examples, the latest first: of every ten seconds the first three with each
-/// cause, the slowest of each service, and four whose choice of server was recorded. Each worker chooses its own.
+/// cause, the first failed one and the slowest one of each service, and four whose choice of server was recorded.
+/// Each worker chooses its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct EndedRequests {
@@ -71,7 +72,7 @@ pub struct EndedRequest {
     /// When it ended, in milliseconds since 1970 (UTC).
     pub ended_unix_ms: u64,
     /// Why it is kept. cause: it is among the first with its cause, or with a 5xx of its server. slowest: its
-    /// response head took the longest. decision: its choice of server was recorded.
+    /// response head took the longest, with the time in the queue. decision: its choice of server was recorded.
     pub kept_for: Word<KeptFor>,
     /// The members of its line in the access log (docs/access-log.md); texts of the client are cut to 512 bytes.
     #[serde(flatten)]

@@ -228,6 +228,10 @@ impl LiveService {
             && before.affinity_key == affinity_key;
         if !is_same {
             self.adopt_limits(spec);
+            if before.spec.version_field != spec.version_field {
+                // What another field stated is not the version.
+                self.endpoints().all.iter().for_each(|one| one.state.version.clear());
+            }
             let (spec, zone) = (Arc::clone(spec), zone.cloned());
             self.settings.store(Arc::new(Settings { spec, zone, affinity_key }));
         }

@@ -46,6 +46,9 @@ fn headline(run: &Run) -> (Tone, String) {
     let (requests, answered) = words(run);
     // With a schedule the answers come at its rate, and the last of them a little later.
     let rate = per_second(run.rate.intended_per_s.unwrap_or(run.rate.responses_per_s));
+    if run.totals.requests == 0 {
+        return (Tone::Bad, format!("No {} was started", requests.trim_end_matches('s')));
+    }
     if run.totals.responses == 0 {
         return (Tone::Bad, format!("None of {} {requests} was {answered}", run.totals.requests));
     }
@@ -64,12 +67,16 @@ fn headline(run: &Run) -> (Tone, String) {
     let missed: Vec<&str> =
         run.expectations.iter().filter(|one| !one.held).map(|one| one.text.as_str()).collect();
     if !missed.is_empty() {
-        return (Tone::Bad, format!("{} was not met at {rate} {requests}/s", missed.join(", ")));
+        let were = if missed.len() == 1 { "was" } else { "were" };
+        return (Tone::Bad, format!("{} {were} not met at {rate} {requests}/s", missed.join(", ")));
     }
-    let bad = run.totals.errors + compare::bad(run);
+    let bad = run.totals.errors + compare::bad(run) + run.totals.dropped_starts;
     let failed = match bad {
         0 => "none failed".to_owned(),
-        bad => format!("{} % failed", share(bad as f64 / run.totals.requests.max(1) as f64)),
+        bad => {
+            let all = (run.totals.requests + run.totals.dropped_starts).max(1);
+            format!("{} % failed", share(bad as f64 / all as f64))
+        }
     };
     let measured = p99(run);
     let met = if run.expectations.is_empty() {

@@ -39,13 +39,26 @@ pub fn charts(runs: &[Named]) -> (Vec<Chart>, Vec<String>) {
 /// How many of the rows, one a second, are whole seconds of a run's load. What follows is the part of a
 /// second and the wait for the last responses, whose rates would look like a drop.
 fn whole(run: &Run, rows: usize) -> usize {
-    let asked = run.shape.duration_s.unwrap_or(f64::MAX);
-    let seconds = asked.min(run.totals.duration_s) + 1e-6;
-    match seconds.floor() as usize {
+    match (load_time(run) + 1e-6).floor() as usize {
         0 => rows,
         whole => whole.min(rows),
     }
 }
+
+/// How long requests were started, s. With a fixed rate the last start may come, and be answered, before the time is
+/// over: at 100 a second, the last of ten seconds' starts comes after 9.99 s.
+fn load_time(run: &Run) -> f64 {
+    let (asked, ended) = (run.shape.duration_s.unwrap_or(f64::MAX), run.totals.duration_s);
+    let achieved = run.rate.achieved_per_s;
+    if run.rate.intended_per_s.is_some() && achieved > 0.0 {
+        return asked.min(run.totals.requests as f64 / achieved);
+    }
+    // Without one, a connection starts until the time is over.
+    if ended > asked - CLOSED_EARLY_MAX_S { asked } else { ended }
+}
+
+/// How long before the end of its time a run without a fixed rate may have its last response.
+const CLOSED_EARLY_MAX_S: f64 = 0.1;
 
 /// The whole seconds of a run.
 fn seconds(run: &Run) -> &[Second] {

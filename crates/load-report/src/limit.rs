@@ -54,6 +54,13 @@ fn headline(run: &Run, limit: &Limit, own: Option<&RanOut>) -> (Tone, String) {
                 rate(high)
             ),
         ),
+        (SearchEnd::Aborted, Some(low), Some(high)) if high <= low => {
+            let headline = format!(
+                "Ended early: the limit is below {} requests/s: short trials passed, a longer run failed",
+                per_second(high)
+            );
+            (Tone::Warn, headline)
+        }
         (SearchEnd::Aborted, Some(low), Some(high)) => {
             let (low, high) = range(low, high);
             let headline =
@@ -95,7 +102,7 @@ fn failed(run: &Run, limit: &Limit) -> Option<String> {
     let high = limit.failed_per_s?;
     let step = run.steps.iter().rev().find(|step| !step.passed && step.rate_per_s <= high)?;
     Some(format!(
-        "Not sustained for {} s: {}/s. {} Each rate near the limit was measured once or twice, so \
+        "{1}/s failed in a run of {0} s. {2} Each rate near the limit was measured once or twice, so \
          repeated searches differ.",
         trimmed(step.duration_s, 1),
         per_second(high),

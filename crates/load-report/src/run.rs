@@ -356,7 +356,8 @@ pub struct Step {
 }
 
 /// What a search for the limit came to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Limit {
     /// How the search ended.
     pub outcome: SearchEnd,
@@ -369,7 +370,7 @@ pub struct Limit {
 }
 
 /// How a search for the limit ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchEnd {
     /// A run confirmed a rate, and a higher one failed.
@@ -380,7 +381,9 @@ pub enum SearchEnd {
     Nothing,
     /// Trials passed, but no longer run did.
     Unconfirmed,
-    /// It was ended before.
+    /// It was ended before; or in a way that a later version of Weir wrote.
+    #[default]
+    #[serde(other)]
     Aborted,
 }
 

@@ -55,12 +55,17 @@ pub(crate) fn chart(run: &Run) -> Option<Chart> {
 
 /// The bound on the 99th percentile that was asked for.
 fn bound(run: &Run) -> Option<Level> {
-    let one = run.expectations.iter().find(|one| one.text.starts_with("p99<"))?;
-    let time = one.text.trim_start_matches("p99<").trim_start_matches('=').trim();
+    let bound = |text: &str| {
+        let bound = text.strip_prefix("p99")?.trim_start().strip_prefix('<')?;
+        Some(bound.trim_start_matches('=').trim().to_owned())
+    };
+    let (one, time) = run.expectations.iter().find_map(|one| Some((one, bound(&one.text)?)))?;
     let (digits, scale) = [("ms", 1.0), ("us", 1e-3), ("s", 1e3)]
         .into_iter()
         .find_map(|(unit, scale)| Some((time.strip_suffix(unit)?, scale)))?;
     let ms = digits.trim().parse::<f64>().ok()? * scale;
+    // Others have no place on a logarithmic scale.
+    let ms = Some(ms).filter(|ms| ms.is_finite() && *ms > 0.0)?;
     Some(Level { y: ms, text: format!("objective: {}", one.text) })
 }
 

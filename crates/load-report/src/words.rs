@@ -28,7 +28,8 @@ pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.trim_end_matches('.').chars();
     let first = letters.next().map(|first| {
         // A name such as `p99<500ms` stays as it is.
-        let is_word = letters.clone().next().is_none_or(|next| next.is_alphabetic() || next == ' ');
+        let is_word = !text.split(' ').next().unwrap_or_default().contains(['<', '>'])
+            && letters.clone().next().is_none_or(|next| next.is_alphabetic() || next == ' ');
         if is_word { first.to_uppercase().to_string() } else { first.to_string() }
     });
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())

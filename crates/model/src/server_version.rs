@@ -79,6 +79,12 @@ impl StatedVersion {
         }
     }
 
+    /// Forgets it.
+    pub fn clear(&self) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.words.iter().for_each(|word| word.store(0, Relaxed));
+    }
+
     /// Returns it; `None`: no response has stated one. Locks, so that it is not half of one and half of
     /// another.
     pub fn get(&self) -> Option<ServerVersion> {

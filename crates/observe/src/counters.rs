@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::{AddressFound, Cause, Mirrored, Timings};
 
-use crate::{FrequentClients, Histogram, KeptExchanges, Slowest};
+use crate::{FrequentClients, Histogram, KeptExchanges, KeptOfService};
 
 /// For measuring the cost of counting (`scripts/bench-log-cost`); never set otherwise.
 pub(crate) const UNCOUNTED: bool = cfg!(weir_uncounted);
@@ -121,8 +121,8 @@ pub struct ServiceCounters {
     pub client_round_trip: Histogram,
     /// The clients with the most exchanges.
     pub clients: FrequentClients,
-    /// The slowest exchange of the last seconds.
-    pub slowest: Slowest,
+    /// Which of its exchanges are kept as examples.
+    pub kept: KeptOfService,
 }
 
 impl ServiceCounters {

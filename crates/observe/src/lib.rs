@@ -23,7 +23,7 @@ pub use counters::{Counter, ListenerCounters, ServiceCounters, Shard};
 pub use exposition::{Format, Gauges};
 pub use histogram::Histogram;
 pub use in_flight::{InFlight, InFlightFilter, InFlightReport, Stage};
-pub use kept::{KeptExchange, KeptExchanges, KeptFor, Slowest};
+pub use kept::{KeptExchange, KeptExchanges, KeptFor, KeptOfService};
 pub use record::{AccessRecord, Concurrency, TcpRecord, TcpSide, TlsRecord};
 pub use registry::{ListenerTotals, Registry, ServiceTotals, Totals};
 pub use timestamp::{Timestamp, TimestampCache};

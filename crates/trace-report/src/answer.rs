@@ -23,7 +23,8 @@ pub(crate) fn tone(severity: Severity) -> Tone {
 pub(crate) fn of_capture(reading: &Reading, report: &Report) -> Answer {
     let mut details: Vec<String> = text::head(reading).lines().map(str::to_owned).collect();
     let Some(worst) = report.findings.first() else {
-        let tone = if report.could_not_check.is_empty() { Tone::Good } else { Tone::Plain };
+        let is_known = report.could_not_check.is_empty() && reading.trace.totals().segments > 0;
+        let tone = if is_known { Tone::Good } else { Tone::Plain };
         return Answer { tone, headline: headline_without_findings(reading, report), details };
     };
     match report.findings.len() as u64 - 1 {
@@ -37,6 +38,9 @@ pub(crate) fn of_capture(reading: &Reading, report: &Report) -> Answer {
 /// What a capture without findings is like.
 pub(crate) fn headline_without_findings(reading: &Reading, report: &Report) -> String {
     let totals = reading.trace.totals();
+    if totals.segments == 0 {
+        return "No TCP segments".to_owned();
+    }
     let again = match totals.of(Flags::RETRANSMISSION) {
         0 => "none of them".to_owned(),
         count => thousands(count),

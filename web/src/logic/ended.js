@@ -113,12 +113,14 @@ export function endedSentences(request, now) {
 /** Why there was no further attempt.
  * @param {string} word */
 function notRetried(word) {
-  const texts = /** @type {Record<string, string>} */ ({
-    "no use": "another attempt could not have helped",
-    "not idempotent": "a server may have acted on it, and it is not idempotent",
-    "body not kept": "its body was no longer complete",
-    "no attempts left": "it had used all its attempts",
-    "no other server": "there was no other server",
-  });
+  const texts = /** @type {Record<string, string>} */ (
+    Object.assign(Object.create(null), {
+      "no use": "another attempt could not have helped",
+      "not idempotent": "a server may have acted on it, and it is not idempotent",
+      "body not kept": "its body was no longer complete",
+      "no attempts left": "it had used all its attempts",
+      "no other server": "there was no other server",
+    })
+  );
   return texts[word] ?? word;
 }

@@ -13,9 +13,10 @@ export function items({ services, findings, configuration, causes, requests, end
   /** @type {(item: Omit<Item, "words">, ...words: (string | null | undefined)[]) => Item} */
   const item = (given, ...words) => ({
     ...given,
-    words: [given.label, ...words].flatMap((one) => (one ? one.toLowerCase() : [])),
+    words: [given.label, ...words].flatMap((one) => (typeof one === "string" ? one.toLowerCase() : [])),
   });
-  const routes = Array.isArray(configuration?.routes) ? configuration.routes : [];
+  const listed = Array.isArray(configuration?.routes) ? configuration.routes : [];
+  const routes = listed.filter((/** @type {any} */ one) => one != null && typeof one === "object");
   return [
     ...services.map(({ service, condition }) =>
       item({ kind: "service", label: service.name, detail: condition.word, page: "service", name: service.name }),

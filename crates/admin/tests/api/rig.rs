@@ -310,6 +310,7 @@ impl Api {
             shard.kept.keep(KeptExchange {
                 ended: Moment::from_millis(at_ms),
                 kept_for: KeptFor::Slowest,
+                is_of_client: false,
                 service: Some(name.into()),
                 line: format!(r#"{{"request_id":"of {name}","total_ms":5}}"#).into_bytes().into(),
             });

@@ -255,7 +255,7 @@ const DRAIN: Wording = (Changed::State, Effect::Neutral, "is being drained", "ar
 const MAINTENANCE: Wording =
     (Changed::State, Effect::Neutral, "is in maintenance", "are in maintenance");
 const WEIGHT: Wording = (Changed::Weight, Effect::Neutral, "has weight", "have weight");
-const VERSION: Wording = (Changed::Version, Effect::Neutral, "states version", "state version");
+const VERSION: Wording = (Changed::Version, Effect::Neutral, "runs version", "run version");
 const EJECTED: Wording = (
     Changed::Ejection,
     Effect::Trouble,
@@ -440,7 +440,7 @@ mod tests {
         let first = Version::after(None, name("2.8.0"), at(1));
         assert_eq!(recorded(&seen([(1, server(first))]), &seen([(1, SERVER)])), [""; 0]);
         let changed = Version::after(Some(first), name("2.8.1"), at(2));
-        let what = ["10.0.0.1:1 of shop states version 2.8.1, before 2.8.0."];
+        let what = ["10.0.0.1:1 of shop runs version 2.8.1, before 2.8.0."];
         assert_eq!(recorded(&seen([(1, server(changed))]), &seen([(1, server(first))])), what);
         // A server that alternates is recorded at most once a minute.
         assert_eq!(Version::after(Some(changed), name("2.8.0"), at(3)), changed);

@@ -20,6 +20,9 @@ const KEPT_MAX: usize = 4;
 /// What is compared: the minute before a change, and the minute after it.
 const COMPARED_S: u64 = 60;
 
+/// How long after a change a service is compared with what it did before. As in the rule.
+const BEFORE_COMPARED_S: u64 = 600;
+
 /// Whether something was so already just before a change.
 const JUST_BEFORE_S: u64 = 5;
 /// With fewer responses of a server, which may just have been restarted, these seconds say too little.
@@ -62,6 +65,7 @@ struct Change {
     before: ServerSpan,
     just_before: ServerSpan,
     onset: Option<ServerSpan>,
+    onset_sides: Option<[ServerSpan; 2]>,
 }
 
 #[derive(Debug)]
@@ -112,8 +116,10 @@ impl Deploys {
         let changes = self.services.get(service).into_iter().flat_map(|one| &one.changes);
         let facts = changes.map(|change| {
             let seconds = self.window_since(change.second);
-            let since = seconds.map(|seconds| all_servers(history, service, endpoints, seconds));
             let since_s = self.second.saturating_sub(change.second);
+            // Later it is not compared with what was before.
+            let seconds = seconds.filter(|_| since_s <= BEFORE_COMPARED_S);
+            let since = seconds.map(|seconds| all_servers(history, service, endpoints, seconds));
             change.facts(since_s, since.unwrap_or_default())
         });
         facts.collect()
@@ -156,6 +162,12 @@ impl Service {
     fn reload(&mut self, look: &Look<'_>, generation: u64) {
         let spec = look.live.spec();
         let before = std::mem::replace(&mut self.spec, Arc::clone(&spec));
+        if before.version_field != spec.version_field {
+            // Versions of another field are not comparable.
+            let Service { servers, .. } = Service::new(look);
+            self.servers = servers;
+            self.changes.retain(|change| matches!(change.what, What::Reload { .. }));
+        }
         if Arc::ptr_eq(&before, &spec) || unlabelled(&before) == unlabelled(&spec) {
             return;
         }
@@ -181,6 +193,13 @@ impl Service {
         for change in &mut self.changes {
             if change.onset.is_none() && second.saturating_sub(change.second) >= COMPARED_S {
                 change.onset = Some(look.all_servers(COMPARED_S));
+                if let What::Version { version, .. } = &change.what {
+                    let has_it = |server| {
+                        let known = self.servers.get(&server).and_then(|one| one.version);
+                        known == Some(*version)
+                    };
+                    change.onset_sides = Some(look.sides(COMPARED_S, has_it));
+                }
             }
         }
         let versions = look.versions(&self.spec);
@@ -219,7 +238,9 @@ impl Service {
         let mut versions = others().filter_map(|(_, other)| other.version);
         let is_change = if is_new {
             // With the version of others, it is more of the same.
-            versions.all(|other| other != version)
+            // With versions of others that are unknown, nothing is known to be new.
+            versions.next().is_some_and(|first| first != version)
+                && versions.all(|other| other != version)
         } else {
             // What a server states first it may have run before, but a label has been written.
             before.is_some() || look.has_label(address)
@@ -259,6 +280,7 @@ impl Service {
         );
         if let Some(mut change) = place.and_then(|place| self.changes.remove(place)) {
             (change.second, change.onset) = (look.history.second(), None);
+            change.onset_sides = None;
             return self.changes.push_front(change);
         }
         let is_back = self.changes.iter().any(|change| match &change.what {
@@ -273,12 +295,18 @@ impl Service {
     }
 
     fn add(&mut self, look: &Look<'_>, what: What) {
+        // Of more changes in one second, none is a deployment; and each reads the windows of all servers.
+        let second = look.history.second();
+        if self.changes.iter().filter(|change| change.second == second).count() >= KEPT_MAX {
+            return;
+        }
         self.changes.push_front(Change {
             what,
-            second: look.history.second(),
+            second,
             before: look.all_servers(COMPARED_S),
             just_before: look.all_servers(JUST_BEFORE_S),
             onset: None,
+            onset_sides: None,
         });
         self.changes.truncate(KEPT_MAX);
     }
@@ -291,6 +319,7 @@ impl Change {
             before: self.before.clone(),
             just_before: self.just_before.clone(),
             onset: self.onset.clone(),
+            onset_sides: self.onset_sides.clone(),
             since,
             ..TrafficChange::default()
         };
@@ -322,6 +351,19 @@ impl Look<'_> {
 
     fn all_servers(&self, seconds: u64) -> ServerSpan {
         all_servers(self.history, self.live.name(), self.endpoints, seconds)
+    }
+
+    /// Returns what some servers did, and what the others did.
+    fn sides(&self, seconds: u64, is_first: impl Fn(Address) -> bool) -> [ServerSpan; 2] {
+        let mut sides = [ServerSpan::default(), ServerSpan::default()];
+        for endpoint in &self.endpoints.all {
+            let address = endpoint.row.address;
+            let key = Key::Server(Arc::clone(self.live.name()), address);
+            if let Some(window) = self.history.window(&key, seconds) {
+                sides[usize::from(!is_first(address))].add(&server_span(&window));
+            }
+        }
+        sides
     }
 
     fn server(&self, server: Address) -> ServerSpan {

@@ -109,6 +109,9 @@ pub struct TrafficChange {
     pub just_before: ServerSpan,
     /// The same in the minute after, if that has passed.
     pub onset: Option<ServerSpan>,
+    /// The servers with the version in that minute, and the others; `None` for a reload.
+    #[serde(default)]
+    pub onset_sides: Option<[ServerSpan; 2]>,
     /// The same since then, at most in the last minute.
     pub since: ServerSpan,
 }

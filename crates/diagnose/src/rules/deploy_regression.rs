@@ -4,7 +4,8 @@
 //! that `version_field` names. Some servers run the new version and some do not, and in the same seconds (since the
 //! last change, at most a minute) it is proved that the servers of the new version, together, respond more slowly
 //! (a median 1.5 times as long and 5 ms longer) or fail more (2 % of the requests, twice the other share)
-//! than the others, with at most one false alarm a month; and they did not do so before their own change. Or all servers changed, or a
+//! than the others, with at most one false alarm a month; and they did not do so before their own change, but did in
+//! the minute after it. Or all servers changed, or a
 //! reload changed the service's settings or servers, in the last ten minutes, and since then the service responds more slowly (2.5 times,
 //! 5 ms) or fails more (5 %, three times the share) than in the minute before. This must have begun in the minute after the
 //! change. It is not reported if the service gets 1.5 times as many requests as before, if requests wait
@@ -129,9 +130,21 @@ fn side_by_side(service: &TrafficService, judged: usize) -> Option<Found<'_>> {
                 side,
                 other,
             };
-            is_still.then_some(found)
+            (is_still && began_beside(change, &found.worse)).then_some(found)
         })
     })
+}
+
+/// Whether the servers of the version were worse than the others already in the minute after they got it. Later
+/// trouble has another cause.
+fn began_beside(change: &TrafficChange, worse: &Worse) -> bool {
+    if change.since_s <= ONSET_S {
+        return true;
+    }
+    let Some([own, others]) = &change.onset_sides else { return false };
+    let (own, others) = (Side::of([own]), Side::of([others]));
+    worse.slower.is_some() && SIDE_BY_SIDE.is_slower(&own, &others)
+        || worse.is_failing && SIDE_BY_SIDE.is_failing(&own, &others)
 }
 
 /// Leaves what seconds before the change cannot have caused: a server that is restarted fails requests before its
@@ -142,14 +155,15 @@ fn of_change(worse: Worse, side: &Side, since_s: u64) -> Option<Worse> {
 }
 
 /// Leaves what is proved to be worse than before, too: a server may always have been slower than the others, or a
-/// change may be the answer to trouble. Without responses in that time, nothing is known.
+/// change may be the answer to trouble. Without responses in that time, nothing is known of how long they took, and
+/// without requests nothing of failures.
 fn than(limits: Limits, worse: Worse, side: &Side, before: &Side) -> Option<Worse> {
-    if before.median().is_none() {
-        return Some(worse);
-    }
-    let proved = limits.proved(side, before, BLAMED_CHANCE)?;
-    let slower = worse.slower.filter(|_| proved.slower.is_some());
-    let is_failing = worse.is_failing && proved.is_failing;
+    let proved = limits.proved(side, before, BLAMED_CHANCE);
+    let (is_slower, fails_more) = proved.map_or((false, false), |than_before| {
+        (than_before.slower.is_some(), than_before.is_failing)
+    });
+    let slower = worse.slower.filter(|_| is_slower || before.median().is_none());
+    let is_failing = worse.is_failing && (fails_more || before.sent == 0);
     (slower.is_some() || is_failing).then_some(Worse { slower, is_failing })
 }
 

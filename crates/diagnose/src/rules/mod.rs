@@ -127,8 +127,8 @@ rules! {
     Namespace orphans;
     Traffic client_spike leads_to [service_saturated, queue_growing, retry_storm];
     Traffic deploy_regression
-        leads_to_same [server_slow, checks_blind, server_failing]
-        leads_to [service_failing, service_saturated, queue_growing, retry_storm, balance_skewed];
+        leads_to_same [server_slow, checks_blind, server_failing, service_failing]
+        leads_to [service_saturated, queue_growing, retry_storm, balance_skewed];
     Traffic service_failing
         leads_to [checks_blind, service_saturated, queue_growing, retry_storm];
     Traffic server_slow
@@ -209,8 +209,8 @@ pub struct Rule {
     absorbs_same: &'static [&'static str],
     /// The same, whatever the subject, within the network namespace.
     absorbs_all: &'static [&'static str],
-    /// Rules whose findings about no other servers than this one's follow from it (about any server, if this one
-    /// names none): they are named in it, and not reported separately.
+    /// Rules whose findings follow from this one's if they are about some of its servers only. If it names no
+    /// servers, it is about all, and so may they be. They are named in it, and not reported separately.
     leads_to_same: &'static [&'static str],
     /// Rules whose findings about the same service follow from this one's: they are named in it, and not
     /// reported separately.
@@ -443,8 +443,8 @@ fn with_consequences(findings: Vec<Finding>) -> Vec<Finding> {
         });
         for (key, is_same) in follow {
             let is_among = |servers: &[String]| {
-                let all = || servers.iter().all(|one| finding.servers.contains(one));
-                !is_same || finding.servers.is_empty() || all()
+                let is_part = || servers.iter().all(|one| finding.servers.contains(one));
+                !is_same || finding.servers.is_empty() || !servers.is_empty() && is_part()
             };
             let taken = places.get_mut(&key).into_iter().flat_map(|found| {
                 found.extract_if(.., |place| {

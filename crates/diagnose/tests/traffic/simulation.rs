@@ -65,6 +65,7 @@ struct Change {
     before: ServerSpan,
     just_before: ServerSpan,
     onset: Option<ServerSpan>,
+    onset_sides: Option<[ServerSpan; 2]>,
 }
 
 /// A service and its clients.
@@ -134,7 +135,14 @@ impl Service {
     fn change(&mut self, version: &'static str, second: u64) {
         let (before, just_before) =
             (self.all_servers(second - 1, 60), self.all_servers(second - 1, 5));
-        self.changes.push_front(Change { version, second, before, just_before, onset: None });
+        self.changes.push_front(Change {
+            version,
+            second,
+            before,
+            just_before,
+            onset: None,
+            onset_sides: None,
+        });
         self.changes.truncate(4);
     }
 
@@ -159,6 +167,7 @@ impl Service {
             before: change.before.clone(),
             just_before: change.just_before.clone(),
             onset: change.onset.clone(),
+            onset_sides: change.onset_sides.clone(),
             since: Self::since(second, change.second)
                 .map_or_else(ServerSpan::default, |seconds| self.all_servers(second, seconds)),
         });
@@ -204,6 +213,12 @@ impl Service {
         for change in &mut self.changes {
             if change.onset.is_none() && second >= change.second + 60 {
                 change.onset = Some(onset.clone());
+                let mut sides = [ServerSpan::default(), ServerSpan::default()];
+                for server in &self.servers {
+                    let side = usize::from(server.version != change.version);
+                    sides[side].add(&server.span(second, 60));
+                }
+                change.onset_sides = Some(sides).filter(|_| !change.version.is_empty());
             }
         }
         self.changes.retain(|change| second < change.second + 3_600);

@@ -3,7 +3,7 @@
 
 use crate::objective::Condition;
 use crate::verdict::{falls_short, threads_full};
-use load_report::run::Run;
+use load_report::run::{RanOut, Run};
 
 /// Of the requests begun in a trial's second half, so many may be added to those under way: more is
 /// a queue that grows, and would end the objective in a longer run.
@@ -28,9 +28,9 @@ pub fn judge(run: &Run, conditions: &[Condition]) -> Judged {
     if let Some(why) = threads_full(run) {
         return Judged { passed: false, why, generator_is_full: true };
     }
-    if run.ran_out.iter().any(|ran_out| ran_out.what == "ports" || ran_out.what == "descriptors") {
-        let why = run.ran_out.iter().map(|ran_out| ran_out.evidence.clone()).next();
-        return Judged { passed: false, why: why.unwrap_or_default(), generator_is_full: true };
+    let is_own = |ran_out: &&RanOut| ran_out.what == "ports" || ran_out.what == "descriptors";
+    if let Some(RanOut { evidence, .. }) = run.ran_out.iter().find(is_own) {
+        return Judged { passed: false, why: evidence.clone(), generator_is_full: true };
     }
     if falls_short(run) {
         let share = run.rate.achieved_per_s * 100.0 / run.rate.intended_per_s.unwrap_or(1.0);

@@ -48,6 +48,7 @@
 
   // 1, 2 and 5 of each power of ten within a logarithmic scale; of many powers only these themselves.
   function steps(low, high) {
+    if (!(low > 0 && high < Infinity)) return [];
     const all = [];
     const few = Math.log10(high / low) < 3;
     for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1)

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
-use model::{ListenerId, LogFormat};
+use model::{Fault, ListenerId, LogFormat};
 use observe::kept::Ended;
 use observe::{
     AccessRecord, Concurrency, KeptExchange, TcpRecord, TcpSide, Timestamp, TlsRecord, truncate,
@@ -112,13 +113,16 @@ pub(super) fn keep(
     status: Option<u16>,
 ) {
     let counters = record.service.map(|id| plane.service_counters(id, &worker.shard));
+    // Without reading a small body ahead: that is the client's time.
+    let has_head = !record.timings.first_byte.is_zero();
+    let took = if has_head { record.timings.queue + record.server_time() } else { Duration::ZERO };
     let ended = Ended {
         at: record.ended,
         cause: record.cause,
         status,
-        first_byte: record.timings.first_byte,
+        took,
         has_decision: record.explanation.is_some(),
-        slowest: counters.map(|counters| &counters.slowest),
+        service: counters.map(|counters| &counters.kept),
     };
     let kept = &worker.shard.kept;
     let Some(kept_for) = kept.wants(&ended) else { return };
@@ -130,7 +134,13 @@ pub(super) fn keep(
     let mut json = Vec::new();
     AccessRecord { status, host, path, request_id, ..line }.write_json(&mut json);
     let service = record.service.map(|id| Arc::clone(&plane.published.snapshot.service(id).name));
-    kept.keep(KeptExchange { ended: record.ended, kept_for, service, line: json.into() });
+    kept.keep(KeptExchange {
+        ended: record.ended,
+        kept_for,
+        is_of_client: record.cause.fault() == Fault::Client,
+        service,
+        line: json.into(),
+    });
 }
 
 /// Returns the record's balancing decisions as JSON.

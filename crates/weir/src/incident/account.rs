@@ -6,6 +6,7 @@ use std::time::Duration;
 use admin_api::changes::{Change, Changed, Changes, Effect};
 use admin_api::findings::{Findings, SeenFinding};
 use admin_api::requests::{EndedRequest, EndedRequests};
+use admin_api::status::Status;
 use diagnose::finding::{Remedy, Severity};
 use diagnose::words;
 use serde::Serialize;
@@ -18,6 +19,9 @@ use super::series::Past;
 
 /// Events that are listed.
 const EVENTS_MAX: usize = 40;
+
+/// Other findings.
+const ALSO_MAX: usize = 5;
 
 /// Examples of requests.
 const EXAMPLES_MAX: usize = 3;
@@ -42,12 +46,14 @@ pub(crate) struct Account {
     pub(super) is_present: bool,
     /// What follows from it.
     pub(super) consequences: Vec<String>,
+    /// What else is wrong at the end of the span.
+    pub(super) also: Vec<String>,
     pub(super) events: Vec<Event>,
     pub(super) events_left_out: usize,
     pub(super) ruled_out: Vec<String>,
     pub(super) unknown: Vec<String>,
-    /// The changes that precede it.
-    pub(super) preceded_by: Vec<String>,
+    /// The changes that precede it; null: they are not known.
+    pub(super) preceded_by: Option<Vec<String>>,
     pub(super) remedy: Option<String>,
     pub(super) commands: Vec<String>,
     pub(super) examples: Vec<String>,
@@ -58,9 +64,10 @@ pub(crate) struct Account {
 /// Returns the account of a bundle.
 pub(crate) fn account(bundle: &Bundle) -> Account {
     let past = Past::of(&bundle.history);
-    let changes = bundle.answer::<Changes>("changes").unwrap_or_default().changes;
+    let changes = bundle.answer::<Changes>("changes").map(|answer| answer.changes);
+    let workers = bundle.answer::<Status>("status").map(|status| status.workers);
     let findings = bundle.answer::<Findings>("findings").unwrap_or_default();
-    let mut events: Vec<Event> = changes.iter().map(changed).collect();
+    let mut events: Vec<Event> = changes.iter().flatten().map(changed).collect();
     events.extend(moves(&past));
     events.retain(|event| (bundle.from_unix_ms..=bundle.at_unix_ms).contains(&event.at_unix_ms));
     // What happened in the same second: first the changes, then their effects on servers, then on services.
@@ -80,9 +87,12 @@ pub(crate) fn account(bundle: &Bundle) -> Account {
     if let Some(lead) = Lead::of(&findings, &events) {
         let first = first_trouble(&events, &lead);
         let began = first.map_or(lead.seen_unix_ms, |event| event.at_unix_ms);
-        account.explain(&lead, began, &past, &changes);
+        account.exclude(&lead, began, &past, workers);
+        account.preceded_by = changes.map(|changes| preceding(&lead, began, &changes));
         account.examples = examples(bundle, &lead);
         account.take(lead);
+        let present = by_importance(&findings).into_iter().skip(1).filter(|seen| seen.is_present);
+        account.also = present.take(ALSO_MAX).map(|seen| seen.finding.what.clone()).collect();
     }
     account.events_left_out = shorten(&mut events);
     account.events = events;
@@ -103,15 +113,10 @@ struct Lead {
 }
 
 impl Lead {
-    /// Chooses the gravest present finding; without one, the last finding of the span; without any, the first
-    /// figure that moved to trouble. Findings without weight are none.
+    /// Chooses a finding; without one, the last finding of the span; without any, the first figure that moved to
+    /// trouble.
     fn of(findings: &Findings, events: &[Event]) -> Option<Lead> {
-        let has_weight = |seen: &&SeenFinding| seen.finding.severity >= Severity::Warning;
-        let gravest = findings.findings.iter().filter(has_weight).min_by_key(|seen| {
-            let severity = std::cmp::Reverse(seen.finding.severity);
-            (!seen.is_present, severity, seen.first_seen_unix_ms)
-        });
-        if let Some(seen) = gravest {
+        if let Some(seen) = by_importance(findings).first() {
             return Some(Lead::of_finding(seen));
         }
         let ended = events.iter().rev().find(|event| event.is_finding && event.is_trouble());
@@ -149,20 +154,38 @@ impl Account {
         }
     }
 
-    fn explain(&mut self, subject: &Lead, began: u64, past: &Past, changes: &[Change]) {
-        let service = subject.service.as_ref().and_then(|name| past.services.get(name));
+    fn exclude(&mut self, lead: &Lead, began: u64, past: &Past, workers: Option<usize>) {
+        let service = lead.service.as_ref().and_then(|name| past.services.get(name));
         if let Some(service) = service {
-            let found = excluded(past, service, &subject.servers, began);
+            let found = excluded(past, service, &lead.servers, began, workers);
             Excluded { ruled_out: self.ruled_out, unknown: self.unknown } = found;
         }
-        let precedes = |change: &&Change| {
-            let span = began.saturating_sub(PRECEDES_MS)..=began.saturating_add(SEEN_LATE_MS);
-            let of_service = change.service.is_none() || change.service == subject.service;
-            is_possible_cause(change) && span.contains(&change.at_unix_ms) && of_service
-        };
-        self.preceded_by =
-            changes.iter().rev().filter(precedes).map(|one| one.what.clone()).collect();
     }
+}
+
+/// Returns the changes that came just before trouble, of the same service or of everything; of all services if the
+/// trouble is of none.
+fn preceding(lead: &Lead, began: u64, changes: &[Change]) -> Vec<String> {
+    let span = began.saturating_sub(PRECEDES_MS)..=began.saturating_add(SEEN_LATE_MS);
+    let precedes = |change: &&Change| {
+        let is_of_it =
+            change.service.is_none() || lead.service.is_none() || change.service == lead.service;
+        is_possible_cause(change) && span.contains(&change.at_unix_ms) && is_of_it
+    };
+    changes.iter().rev().filter(precedes).map(|one| one.what.clone()).collect()
+}
+
+/// Returns the findings with weight, the most important first: present ones; of services rather than of the host,
+/// since these say whose requests suffer; then by severity, and the earliest.
+fn by_importance(findings: &Findings) -> Vec<&SeenFinding> {
+    let has_weight = |seen: &&SeenFinding| seen.finding.severity >= Severity::Warning;
+    let mut all: Vec<&SeenFinding> = findings.findings.iter().filter(has_weight).collect();
+    all.sort_by_key(|seen| {
+        let severity = std::cmp::Reverse(seen.finding.severity);
+        let is_of_host = seen.finding.service.is_none();
+        (!seen.is_present, is_of_host, severity, seen.first_seen_unix_ms)
+    });
+    all
 }
 
 /// Whether a change may have caused trouble, rather than being its effect.
@@ -177,7 +200,8 @@ fn first_trouble<'a>(events: &'a [Event], lead: &Lead) -> Option<&'a Event> {
         let is_same_server = lead.servers.is_empty()
             || event.servers.is_empty()
             || event.servers.iter().any(|server| lead.servers.contains(server));
-        lead.service.is_some() && event.service == lead.service && is_same_server
+        let is_early = event.at_unix_ms <= lead.seen_unix_ms.saturating_add(SEEN_LATE_MS);
+        lead.service.is_some() && event.service == lead.service && is_same_server && is_early
     };
     let troubles = events.iter().filter(|event| event.is_trouble());
     // The last run of troubles: what ended before is another story.
@@ -197,7 +221,7 @@ fn has_ended(events: &[Event], began: &Event, until_unix_ms: u64) -> bool {
         event.effect.known() == Some(Effect::Recovery)
             && event.measure == began.measure
             && event.service == began.service
-            && (event.servers == began.servers || event.servers.len() > began.servers.len())
+            && began.servers.iter().all(|server| event.servers.contains(server))
             && (began.at_unix_ms.saturating_add(1)..until_unix_ms).contains(&event.at_unix_ms)
     })
 }
@@ -235,7 +259,7 @@ fn shorten(events: &mut Vec<Event>) -> usize {
 }
 
 /// Requests that show the trouble: failed ones before slow ones, the latest first.
-fn examples(bundle: &Bundle, subject: &Lead) -> Vec<String> {
+fn examples(bundle: &Bundle, lead: &Lead) -> Vec<String> {
     let ended = bundle.answer::<EndedRequests>("requests/ended").unwrap_or_default().requests;
     let text = |request: &EndedRequest, name: &str| -> Option<String> {
         Some(request.line.get(name)?.as_str()?.to_owned())
@@ -243,9 +267,8 @@ fn examples(bundle: &Bundle, subject: &Lead) -> Vec<String> {
     let is_example = |request: &&EndedRequest| {
         let server = text(request, "server");
         request.ended_unix_ms >= bundle.from_unix_ms
-            && text(request, "service") == subject.service
-            && (subject.servers.is_empty()
-                || server.is_some_and(|one| subject.servers.contains(&one)))
+            && text(request, "service") == lead.service
+            && (lead.servers.is_empty() || server.is_some_and(|one| lead.servers.contains(&one)))
     };
     let mut examples: Vec<&EndedRequest> = ended.iter().filter(is_example).collect();
     let total = |request: &EndedRequest| request.line.get("total_ms").and_then(Value::as_f64);
@@ -289,6 +312,11 @@ fn missing(bundle: &Bundle, findings: &Findings, past: &Past) -> Vec<String> {
     }
     if bundle.answers.contains_key("findings") && !findings.enabled {
         missing.push("the doctor is off ([doctor] interval): there are no findings".to_owned());
+    }
+    if past.other_rows > 0 {
+        let text =
+            format!("{} answers of the history, whose rows are of other times", past.other_rows);
+        missing.push(text);
     }
     let first = past.ended_unix_ms.first().copied().unwrap_or(bundle.at_unix_ms);
     let step_ms = (past.step_s * 1e3) as u64;

@@ -13,6 +13,9 @@ const ROWS: usize = 60;
 /// A row that covers this much more than it should: the process was not running.
 const STALL: f64 = 1.5;
 
+/// With more of its workers' cores in use, the balancer may be slow itself.
+const BUSY: f64 = 0.7;
+
 /// Which difference would be a cause of trouble.
 struct Cause {
     least: Least,
@@ -30,9 +33,12 @@ impl Cause {
     }
 }
 
-const OF_LOAD: Cause = Cause::new(1.5, 5.0, 1.0, false);
-const OF_NETWORK: Cause = Cause::new(2.0, 1_000.0, 200.0, true);
+const OF_LOAD: Cause = Cause::new(1.5, 1.0, 0.5, false);
 const OF_PEERS: Cause = Cause::new(1.5, 3_000.0, 500.0, true);
+
+/// A network with a shorter round trip is not slow. A longer one may be that of the acknowledgement: a server may
+/// delay it up to 40 ms, or until its response.
+const NEAR_US: f64 = 5_000.0;
 
 /// What is ruled out, and what is not known, as parts of sentences.
 #[derive(Debug, Default, PartialEq)]
@@ -41,12 +47,14 @@ pub(super) struct Excluded {
     pub(super) unknown: Vec<String>,
 }
 
-/// Examines a service. `began_unix_ms`: when its trouble began; `servers`: those at fault, if some are.
+/// Examines a service. `began_unix_ms`: when its trouble began; `servers`: those at fault, if some are; `workers`:
+/// of the balancer.
 pub(super) fn excluded(
     past: &Past,
     service: &Service,
     servers: &[String],
     began_unix_ms: u64,
+    workers: Option<usize>,
 ) -> Excluded {
     let mut excluded = Excluded::default();
     if past.ended_unix_ms.is_empty() {
@@ -83,10 +91,6 @@ pub(super) fn excluded(
     };
     let micros = |us: f64| words::duration(Duration::from_micros(us as u64));
     let at_fault = |server: &str| servers.is_empty() || servers.iter().any(|one| one == server);
-    let round_trips = of_all("round_trip_mean_us", &at_fault);
-    let network =
-        if servers.is_empty() { "the network to the servers" } else { "the network to it" };
-    compare(network, &round_trips, &OF_NETWORK, &|us| format!("round trip {}", micros(us)));
     let peers = service.servers.keys().filter(|server| !at_fault(server)).count();
     if peers > 0 && !servers.is_empty() {
         let name = match peers {
@@ -98,26 +102,49 @@ pub(super) fn excluded(
             format!("response heads after {}", micros(us))
         });
     }
-    own(past, service, row, &mut excluded);
+    network(levels(&of_all("round_trip_mean_us", &at_fault)).1, servers, &mut excluded);
+    own(past, service, row, workers, &mut excluded);
     excluded
 }
 
-/// The balancer: its processor time, stalls, its queue.
-fn own(past: &Past, service: &Service, row: usize, excluded: &mut Excluded) {
+/// The network, by the round trip since the trouble began.
+fn network(round_trip_us: Option<f64>, servers: &[String], excluded: &mut Excluded) {
+    let name = match servers {
+        [_] => "the network to it",
+        _ => "the network to the servers",
+    };
+    match round_trip_us {
+        Some(us) if us <= NEAR_US => {
+            let time = words::duration(Duration::from_micros(us as u64));
+            excluded.ruled_out.push(format!("{name} (round trip {time})"));
+        }
+        Some(_) => {}
+        None => excluded.unknown.push(name.to_owned()),
+    }
+}
+
+/// The balancer: its CPU time, stalls, its queue. `workers`: how many cores it can use.
+fn own(
+    past: &Past,
+    service: &Service,
+    row: usize,
+    workers: Option<usize>,
+    excluded: &mut Excluded,
+) {
     let end = (row + ROWS).min(past.ended_unix_ms.len());
-    let stalled = past.covered_s[row..end].iter().any(|&covered| covered > STALL * past.step_s);
-    let cpu = past.process.as_ref().map(|process| past.rates(process, "cpu_us"));
-    let cores = cpu.and_then(|cpu| median(cpu[row..end].iter().copied())).map(|us| us / 1e6);
-    let Some(cores) = cores else {
+    let after = |rows: Option<Rows>| rows.and_then(|rows| median(rows[row..end].iter().copied()));
+    let cpu = after(past.process.as_ref().map(|process| past.rates(process, "cpu_us")));
+    let queue = after(service.own.as_ref().map(|own| past.levels(own, "queue_length")));
+    let (Some(cpu), Some(queue), Some(workers)) = (cpu, queue, workers) else {
         excluded.unknown.push("Weir itself".to_owned());
         return;
     };
-    let queues = service.own.as_ref().map(|own| past.levels(own, "queue_length"));
-    let queue = queues.and_then(|rows| median(rows[row..end].iter().copied())).unwrap_or_default();
-    if !stalled && queue < 1.0 {
+    let (cores, workers) = (cpu / 1e6, workers.max(1) as f64);
+    let is_stalled = past.covered_s[row..end].iter().any(|&covered| covered > STALL * past.step_s);
+    if !is_stalled && queue < 1.0 && cores <= BUSY * workers {
+        let share = percent(cores / workers);
         excluded.ruled_out.push(format!(
-            "Weir (its queue is empty, it was not interrupted, it uses {} of a core)",
-            percent(cores)
+            "Weir (its queue is empty, it was not interrupted, its workers use {share} of their cores)"
         ));
     }
 }

@@ -1,5 +1,6 @@
 //! What moved in a bundle's history, as events with a sentence each.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use admin_api::Word;
@@ -50,14 +51,6 @@ struct Measure {
     fell: &'static str,
 }
 
-impl Measure {
-    /// A server that answers at once acknowledges with its response, so that a slow response looks like a long
-    /// round trip. A round trip that only falls is no news about the network.
-    fn is_of_network(&self) -> bool {
-        [ROUND_TRIP.name, CONNECT.name].contains(&self.name)
-    }
-}
-
 const fn least(ratio: f64, difference: f64, floor: f64) -> Least {
     Least { ratio, difference, floor }
 }
@@ -74,7 +67,7 @@ fn count(level: f64) -> String {
     words::thousands(level.round().max(0.0) as u64)
 }
 
-/// Time to the response head. Below 5 ms of difference nobody looks for a reason.
+/// Time to the response head. A difference of less than 5 ms does not matter.
 const FIRST_BYTE: Measure = Measure {
     name: "first_byte",
     least: least(2.0, 5_000.0, 500.0),
@@ -107,14 +100,6 @@ const IN_FLIGHT: Measure = Measure {
     rose: "had more requests in flight:",
     fell: "had fewer requests in flight:",
 };
-const ROUND_TRIP: Measure = Measure {
-    name: "round_trip",
-    least: least(3.0, 2_000.0, 200.0),
-    is_trouble: true,
-    show: micros,
-    rose: "became farther away: the round trip took",
-    fell: "became nearer: the round trip took",
-};
 const CONNECT: Measure = Measure {
     name: "connect",
     least: least(3.0, 2_000.0, 200.0),
@@ -144,8 +129,8 @@ const CLIENT_FAULTS: Measure = Measure {
     least: least(3.0, 1.0, 0.2),
     is_trouble: false,
     show: per_second,
-    rose: "had more requests that ended through their clients:",
-    fell: "had fewer requests that ended through their clients:",
+    rose: "had more requests that clients aborted or sent wrongly:",
+    fell: "had fewer requests that clients aborted or sent wrongly:",
 };
 const RETRIES: Measure = Measure {
     name: "retries",
@@ -169,7 +154,7 @@ const P99: Measure = Measure {
     is_trouble: true,
     show: micros,
     rose: "took longer: 1 % of its requests took more than",
-    fell: "took less long: 1 % of its requests took more than",
+    fell: "took less time: 1 % of its requests took more than",
 };
 const CPU: Measure = Measure {
     name: "cpu",
@@ -253,12 +238,11 @@ fn of_servers(past: &Past, name: &str, service: &Service) -> Vec<Event> {
         own.map(|(own, all)| Some(own? / all.filter(|&all| all >= 5.0)?)).collect()
     };
     type Read<'a> = &'a dyn Fn(&Series) -> Rows;
-    let rows: [(&Measure, Read<'_>); 6] = [
+    let rows: [(&Measure, Read<'_>); 5] = [
         (&FIRST_BYTE, &|series| past.levels(series, "first_byte_p50_us")),
         (&FAILED, &|series| past.rates(series, "failed")),
         (&SHARE, &share),
         (&IN_FLIGHT, &|series| past.levels(series, "in_flight")),
-        (&ROUND_TRIP, &|series| past.levels(series, "round_trip_mean_us")),
         (&CONNECT, &|series| past.levels(series, "connect_mean_us")),
     ];
     let mut events = Vec::new();
@@ -269,10 +253,8 @@ fn of_servers(past: &Past, name: &str, service: &Service) -> Vec<Event> {
         }
         let mut moved: Vec<Moved<'_>> = Vec::new();
         for (server, series) in &service.servers {
-            let is_first_fall =
-                |shift: &Shift| measure.is_of_network() && shift.after < shift.before;
             let found = shifts(&rows(series), &measure.least).into_iter();
-            moved.extend(found.skip_while(is_first_fall).map(|shift| Moved {
+            moved.extend(found.map(|shift| Moved {
                 server,
                 at_unix_ms: past.began_unix_ms(shift.row),
                 shift,
@@ -302,16 +284,17 @@ fn together(
         let (near, later) = rest.split_at(number);
         rest = later;
         let of = |subject: &str, shift: &Shift| event(past, measure, shift, subject);
-        if number > APART_MAX {
+        let servers: BTreeSet<&str> = near.iter().map(|one| one.server).collect();
+        if servers.len() > APART_MAX {
             let level = |pick: fn(&Shift) -> f64| {
                 median(near.iter().map(|one| Some(pick(&one.shift)))).unwrap_or_default()
             };
             let (before, after) = (level(|shift| shift.before), level(|shift| shift.after));
             let shift = Shift { row: first.shift.row, before, after };
-            let mut event = of(&format!("{number} of {all} servers of {name}"), &shift);
+            let mut event = of(&format!("{} of {all} servers of {name}", servers.len()), &shift);
             event.what = event.what.replace(" its ", " their ");
             event.service = Some(name.to_owned());
-            event.servers = near.iter().map(|one| one.server.to_owned()).collect();
+            event.servers = servers.into_iter().map(str::to_owned).collect();
             events.push(event);
             continue;
         }

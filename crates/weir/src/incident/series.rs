@@ -16,6 +16,8 @@ pub(super) struct Past {
     pub(super) covered_s: Vec<f64>,
     /// The nominal length of a row.
     pub(super) step_s: f64,
+    /// Answers that are left out, because their rows are of other times.
+    pub(super) other_rows: usize,
     pub(super) process: Option<Series>,
     pub(super) services: BTreeMap<String, Service>,
 }
@@ -36,6 +38,7 @@ impl Past {
         let same = answers.iter().filter(|answer| {
             answer.step_ms == first.step_ms && answer.ended_unix_ms == first.ended_unix_ms
         });
+        past.other_rows = answers.len() - same.clone().count();
         let rows = first.ended_unix_ms.len();
         past.ended_unix_ms.clone_from(&first.ended_unix_ms);
         past.step_s = first.step_ms as f64 / 1e3;
@@ -74,9 +77,9 @@ impl Past {
         levels.map(|(count, covered_s)| Some(count? / covered_s)).collect()
     }
 
-    /// Returns the position of the row that contains a moment; the last one for later moments.
+    /// Returns the position of the row that contains a moment, or begins with it; the last one for later moments.
     pub(super) fn row_at(&self, unix_ms: u64) -> usize {
-        let row = self.ended_unix_ms.partition_point(|&ended| ended < unix_ms);
+        let row = self.ended_unix_ms.partition_point(|&ended| ended <= unix_ms);
         row.min(self.ended_unix_ms.len().saturating_sub(1))
     }
 

@@ -73,6 +73,7 @@ fn slow_server() -> Value {
             ])),
         ],
         "answers": {
+            "status": { "workers": 2 },
             "changes": { "changes": [
                 change(66, "finding", "trouble", "10.0.0.3:80 of app is slow.", slow),
                 change(58, "weight", "neutral", "10.0.0.3:80 of app has weight 5.", slow),
@@ -100,7 +101,7 @@ fn finding() -> Value {
     })
 }
 
-fn told(bundle: &Value) -> String {
+fn text_of(bundle: &Value) -> String {
     text(&account(&Bundle::read(bundle.to_string().as_bytes()).unwrap()))
 }
 
@@ -117,24 +118,23 @@ Now: 10.0.0.3:80 of app is slow: 1.5 s, its peers 20 ms.
           20 ms.
 14:01:06  10.0.0.3:80 of app is slow.
 
-Ruled out: load (100 requests/s, before 100 requests/s), the network to it (round trip 300 µs,
-           before round trip 300 µs), the 2 other servers (response heads after 20.5 ms, before
-           response heads after 20.5 ms), Weir (its queue is empty, it was not interrupted, it uses
-           31 % of a core).
+Ruled out: load (100 requests/s, before 100 requests/s), the 2 other servers (response heads after
+           20.5 ms, before response heads after 20.5 ms), the network to it (round trip 300 µs),
+           Weir (its queue is empty, it was not interrupted, its workers use 15.5 % of their cores).
 Preceded by: 10.0.0.3:80 of app has weight 5.
 Example: GET /\u{fffd}[31m at 10.0.0.3:80: 200 completed after 1.5 s (queue 0 µs, connect 250 µs, response
          head 1.5 s), request a1
 Do: Drain it
     weir drain app 10.0.0.3:80
 ";
-    assert_eq!(told(&slow_server()), expected);
+    assert_eq!(text_of(&slow_server()), expected);
 }
 
 #[test]
 fn what_ended_before_the_finding_list_was_read_is_known_from_the_changes() {
     let mut bundle = slow_server();
     bundle["answers"]["findings"] = json!({ "enabled": true, "findings": [] });
-    let said = told(&bundle);
+    let said = text_of(&bundle);
     assert!(said.contains("\nIn this time: 10.0.0.3:80 of app is slow.\n"), "{said}");
     assert!(said.contains("Ruled out: load"), "{said}");
 }
@@ -144,7 +144,7 @@ fn without_trouble_nothing_is_explained() {
     let mut bundle = slow_server();
     bundle["answers"] = json!({ "findings": { "enabled": false } });
     bundle["history"].as_array_mut().unwrap().pop();
-    let said = told(&bundle);
+    let said = text_of(&bundle);
     assert!(said.contains("No problem was found"), "{said}");
     assert!(!said.contains("Ruled out") && !said.contains("Preceded"), "{said}");
     assert!(said.contains("the doctor is off"), "{said}");
@@ -159,7 +159,7 @@ fn many_servers_that_move_together_are_one_event() {
         *series = slow.clone();
         series["server"] = json!(format!("10.0.0.{at}:80"));
     }
-    let said = told(&bundle);
+    let said = text_of(&bundle);
     assert!(said.contains("3 of 3 servers of app became slower: their median time"), "{said}");
 }
 
@@ -167,9 +167,28 @@ fn many_servers_that_move_together_are_one_event() {
 fn load_that_doubles_is_an_event_and_is_not_ruled_out() {
     let mut bundle = slow_server();
     bundle["history"][0]["series"][1]["columns"]["requests"] = column(&[(0, 100), (60, 250)]);
-    let said = told(&bundle);
+    let said = text_of(&bundle);
     assert!(said.contains("14:01:00  app received more requests: 250/s, before 100/s."), "{said}");
     assert!(!said.contains("Ruled out: load"), "{said}");
+}
+
+#[test]
+fn a_busy_balancer_is_not_ruled_out_and_what_is_missing_is_not_known() {
+    let mut bundle = slow_server();
+    bundle["history"][0]["series"][0]["columns"]["cpu_us"] = column(&[(0, 1_900_000)]);
+    assert!(!text_of(&bundle).contains("Weir (its queue"));
+    bundle["answers"].as_object_mut().unwrap().remove("changes");
+    bundle["history"][0]["series"][1]["columns"].as_object_mut().unwrap().remove("queue_length");
+    let said = text_of(&bundle);
+    assert!(said.contains("Not known: Weir itself."), "{said}");
+    assert!(said.contains("Preceded by: not known: the changes are missing."), "{said}");
+}
+
+#[test]
+fn the_day_is_said_where_it_changes() {
+    let mut bundle = slow_server();
+    bundle["from_unix_ms"] = json!(START_MS - 86_400_000);
+    assert!(text_of(&bundle).contains("\n2026-11-27:\n14:00:58  "));
 }
 
 #[test]
@@ -178,8 +197,8 @@ fn a_thousand_events_are_cut_to_the_most_telling() {
     let changes = bundle["answers"]["changes"]["changes"].as_array_mut().unwrap();
     let weight = |second: u64| change(second, "weight", "neutral", &format!("W{second}."), None);
     changes.extend((0..90).map(weight));
-    let said = told(&bundle);
-    assert!(said.contains("more events, of less weight"), "{said}");
+    let said = text_of(&bundle);
+    assert!(said.contains("more events, of less importance"), "{said}");
     assert!(said.contains("10.0.0.3:80 of app is slow"), "{said}");
 }
 

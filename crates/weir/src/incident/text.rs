@@ -12,7 +12,8 @@ use super::account::Account;
 /// Columns of text.
 const WIDTH: usize = 100;
 
-/// Returns the account in lines of at most 100 columns. Texts of others contain no control characters then.
+/// Returns the account in lines of at most 100 columns, except for long words and commands. Texts of others contain
+/// no control characters then.
 pub(crate) fn text(account: &Account) -> String {
     let mut out = String::new();
     let span = Duration::from_millis(account.at_unix_ms.saturating_sub(account.from_unix_ms));
@@ -30,16 +31,26 @@ pub(crate) fn text(account: &Account) -> String {
     for consequence in &account.consequences {
         paragraph(&mut out, "  so: ", consequence);
     }
+    for also in &account.also {
+        paragraph(&mut out, "Also: ", also);
+    }
     out.push('\n');
     if account.events.is_empty() {
         paragraph(&mut out, "", "Nothing changed, and no rate or latency moved.");
     }
+    // The day is said where it changes.
+    let mut day = stamp(account.from_unix_ms).0.get(..10).unwrap_or_default().to_owned();
     for event in &account.events {
-        paragraph(&mut out, &format!("{}  ", stamp(event.at_unix_ms).1), &event.what);
+        let (date, time) = stamp(event.at_unix_ms);
+        if date.get(..10) != Some(&day) {
+            day = date.get(..10).unwrap_or_default().to_owned();
+            paragraph(&mut out, "", &format!("{day}:"));
+        }
+        paragraph(&mut out, &format!("{time}  "), &event.what);
     }
     if account.events_left_out > 0 {
         let more = plural(account.events_left_out as u64, "more event");
-        paragraph(&mut out, "", &format!("… and {more}, of less weight"));
+        paragraph(&mut out, "", &format!("… and {more}, of less importance"));
     }
     if account.headline.is_some() {
         out.push('\n');
@@ -61,14 +72,12 @@ fn conclusions(out: &mut String, account: &Account) {
     if !account.unknown.is_empty() {
         paragraph(out, "Not known: ", &format!("{}.", account.unknown.join(", ")));
     }
-    match account.preceded_by.as_slice() {
-        [] => paragraph(
-            out,
-            "Preceded by: ",
-            "no change. In the two minutes before, no configuration came into force, and no operator \
-             changed a server of this service.",
-        ),
-        changes => {
+    match account.preceded_by.as_deref() {
+        None => paragraph(out, "Preceded by: ", "not known: the changes are missing."),
+        Some([]) => {
+            paragraph(out, "Preceded by: ", "no known change of it in the two minutes before.");
+        }
+        Some(changes) => {
             for change in changes {
                 paragraph(out, "Preceded by: ", change);
             }
@@ -94,7 +103,12 @@ fn stamp(unix_ms: u64) -> (String, String) {
 }
 
 fn visible(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
+    // Marks that reorder or hide what follows, too.
+    let is_hidden = |char: char| {
+        char.is_control()
+            || matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    text.chars().map(|char| if is_hidden(char) { '\u{fffd}' } else { char }).collect()
 }
 
 /// Writes a text after its label, with the following lines below the text.

@@ -472,6 +472,15 @@ under way for a second or more: 2 of 17
     }
 
     #[test]
+    fn versions_are_a_column_if_a_server_has_one() {
+        let mut look = example();
+        assert!(!text(&look, false).contains("VERSION"));
+        look.services[0].servers[0].version = Some("2.8.1".to_owned());
+        let text = text(&look, false);
+        assert!(text.contains("WEIGHT       VERSION") && text.contains("2.8.1"), "{text}");
+    }
+
+    #[test]
     fn without_a_history_the_counts_since_the_start_are_shown() {
         let text = text(&Look { traffic: None, ..example() }, false);
         assert!(

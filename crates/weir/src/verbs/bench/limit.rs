@@ -10,7 +10,7 @@ use load::engine::plan::Shape;
 use load::schedule::{Profile, Spacing};
 use load::search::{self, Facts, Found, Purpose, Search, Terms, Trial};
 use load_report::per_second;
-use load_report::run::{Limit, Run, SearchEnd, Step, Whose};
+use load_report::run::{Limit, RanOut, Run, SearchEnd, Step, Whose};
 
 use crate::flags::bench::LimitArgs;
 use crate::flags::bench::http::{HttpArgs, ShapeArgs};
@@ -189,11 +189,20 @@ impl Hunt<'_> {
         run.limit = Some(self.limit(found));
         run.expectations = self.args.objective.iter().map(|one| one.judge(&run)).collect();
         run.steps = self.runs.iter().flat_map(|tried| tried.run.steps.clone()).collect();
+        if let Some(why) = &self.broken_off {
+            run.notes.push(format!("a thread of the load generator ended early: {why}"));
+        }
         if let (Some(best), Some(failed)) = (self.best(), self.first_above()) {
             let idle = self.runs.iter().filter(|tried| tried.passed);
             let idle = idle.min_by(|a, b| a.trial.per_s.total_cmp(&b.trial.per_s)).unwrap_or(best);
             if failed.generator_is_full {
                 run.ran_out.clone_from(&failed.run.ran_out);
+                // What ended the search comes first.
+                let is_own =
+                    |one: &RanOut| one.whose == Whose::Generator && one.what != "connections";
+                if let Some(at) = run.ran_out.iter().position(is_own) {
+                    run.ran_out[..=at].rotate_right(1);
+                }
             } else {
                 let (idle, best) = (Facts::of(&idle.run), Facts::of(&best.run));
                 let beyond = Facts::of(&failed.run);
@@ -219,7 +228,13 @@ impl Hunt<'_> {
         let best = self.best();
         let low = best.map(|best| best.trial.per_s);
         // Of what is not confirmed, longer runs failed below what short trials passed.
-        let above = low.filter(|_| outcome != SearchEnd::Unconfirmed).unwrap_or(0.0);
+        let has_unconfirmed = self
+            .runs
+            .iter()
+            .any(|tried| !tried.passed && tried.trial.purpose == Purpose::Confirmation);
+        let is_confirmed = best.is_some_and(|best| best.trial.purpose == Purpose::Confirmation);
+        let is_short = outcome == SearchEnd::Unconfirmed || has_unconfirmed && !is_confirmed;
+        let above = low.filter(|_| !is_short).unwrap_or(0.0);
         let failed = self.runs.iter().filter(|tried| !tried.passed && tried.trial.per_s > above);
         Limit {
             outcome,

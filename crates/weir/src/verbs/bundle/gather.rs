@@ -6,6 +6,7 @@ use std::time::Duration;
 use admin_api::history::History;
 use serde_json::Value;
 
+use super::secrets;
 use crate::api_client::{Client, ClientError, segment};
 use crate::incident::{Bundle, FORMAT, VERSION};
 
@@ -27,14 +28,8 @@ const ANSWERS: [&str; 11] = [
 /// The longest span that a balancer has rows of.
 const LAST_MAX: Duration = Duration::from_hours(24);
 
-/// A bundle with more rows than this is written without the rest, which `failed` says: about 300 MB of text.
-const NUMBERS_MAX: usize = 50_000_000;
-
-/// A value that a bundle does not contain.
-const REMOVED: &str = "(removed)";
-
-/// Names of header fields with secrets, in part.
-const SECRETS: [&str; 7] = ["auth", "cookie", "key", "pass", "secret", "session", "token"];
+/// A bundle with more numbers than this is written without the rest, which `failed` says: about 150 MB of text.
+const NUMBERS_MAX: usize = 30_000_000;
 
 /// Returns the bundle of a balancer's last `last`. Fails only if the balancer does not answer at all; what else is
 /// missing is named in the bundle.
@@ -53,22 +48,18 @@ pub(in crate::verbs) fn gather(client: &Client, last: Duration) -> Result<Bundle
     if bundle.at_unix_ms == 0 {
         bundle.at_unix_ms = os::clock::wall().as_millis() as u64;
     }
-    bundle.from_unix_ms = bundle.at_unix_ms.saturating_sub(last.as_millis() as u64);
     bundle.answers.insert("status".to_owned(), status);
     for asked in ANSWERS.into_iter().skip(1) {
         let path = asked.split('?').next().unwrap_or_default();
         match client.get::<Value>(&format!("/api/v1/{asked}")) {
-            Ok(mut answer) => {
-                if path == "configuration" {
-                    remove_secrets(&mut answer);
-                }
-                bundle.answers.insert(path.to_owned(), answer);
-            }
+            Ok(answer) => _ = bundle.answers.insert(path.to_owned(), answer),
             Err(error) => _ = bundle.failed.insert(path.to_owned(), error.to_string()),
         }
     }
     // What changed while the rows were fetched belongs to it.
     bundle.at_unix_ms = bundle.at_unix_ms.max(latest(&bundle));
+    bundle.from_unix_ms = bundle.at_unix_ms.saturating_sub(last.as_millis() as u64);
+    secrets::remove(&mut bundle.answers);
     Ok(bundle)
 }
 
@@ -128,9 +119,15 @@ impl Rows<'_> {
     }
 
     /// Services with the addresses of their servers.
-    fn names(&self) -> Vec<(String, BTreeSet<String>)> {
+    fn names(&mut self) -> Vec<(String, BTreeSet<String>)> {
         let services = self.client.get::<admin_api::services::Services>("/api/v1/services");
-        let services = services.map(|answer| answer.services).unwrap_or_default();
+        let services = match services {
+            Ok(answer) => answer.services,
+            Err(error) => {
+                self.leave_out(0, &error.to_string());
+                Vec::new()
+            }
+        };
         services
             .into_iter()
             .map(|one| (one.name, one.servers.into_iter().map(|server| server.address).collect()))
@@ -169,47 +166,5 @@ impl Rows<'_> {
     fn leave_out(&mut self, series: usize, why: &str) {
         let why = if series > 1 { format!("{series} series: {why}") } else { why.to_owned() };
         self.bundle.failed.entry("history".to_owned()).or_insert(why);
-    }
-}
-
-/// Removes the values of header fields whose names suggest a secret. Values from `${…}` are not in the answer
-/// anyway.
-fn remove_secrets(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            let is_secret = members.get("name").and_then(Value::as_str).is_some_and(|name| {
-                let name = name.to_ascii_lowercase();
-                SECRETS.iter().any(|secret| name.contains(secret))
-            });
-            if let Some(value) =
-                members.get_mut("value").filter(|value| is_secret && value.is_string())
-            {
-                *value = Value::String(REMOVED.to_owned());
-            }
-            members.values_mut().for_each(remove_secrets);
-        }
-        Value::Array(elements) => elements.iter_mut().for_each(remove_secrets),
-        _ => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn values_that_look_like_secrets_are_removed() {
-        let set = |name: &str, value: &str| json!({ "name": name, "value": value });
-        let mut configuration = json!({ "routes": [{
-            "request_header": { "set": [set("X-Api-Key", "1234"), set("X-Team", "shop")] },
-            "header": [set("Authorization", "Basic eA==")],
-        }] });
-        remove_secrets(&mut configuration);
-        let route = &configuration["routes"][0];
-        assert_eq!(route["request_header"]["set"][0]["value"], REMOVED);
-        assert_eq!(route["request_header"]["set"][1]["value"], "shop");
-        assert_eq!(route["header"][0]["value"], REMOVED);
     }
 }

@@ -1,6 +1,7 @@
 //! `weir bundle`: saves the recent past of a running balancer in one file.
 
 pub(super) mod gather;
+mod secrets;
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
@@ -89,10 +90,27 @@ fn write(bundle: &Bundle, path: &Path) -> io::Result<u64> {
         compressed.write_all(&text)?;
         text = compressed.finish()?;
     }
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(&text)?;
-    file.flush()?;
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        // A pipe or a device.
+        OpenOptions::new().write(true).open(path)?.write_all(&text)?;
+        return Ok(text.len() as u64);
+    }
+    // Under another name first: a file that exists may be readable for others, or a link to another one.
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = Path::new(&name);
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(part)
+        .and_then(|mut file| file.write_all(&text))
+        .and_then(|()| std::fs::rename(part, path));
+    if written.is_err() {
+        // What could not be written is of no use.
+        let _ = std::fs::remove_file(part);
+    }
+    written?;
     Ok(text.len() as u64)
 }
 

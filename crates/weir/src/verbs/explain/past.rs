@@ -13,8 +13,9 @@ use crate::api_client::Client;
 use crate::flags::{Exit, ExplainArgs};
 use crate::incident::{self, Bundle};
 
-/// The largest text of a bundle that is read: larger than one of a day of 10,000 servers.
-const BYTES_MAX: u64 = 2 << 30;
+/// The largest text of a bundle that is read: as much as `weir bundle` writes, of 30 million numbers. Reading it may
+/// take several times as much memory.
+const BYTES_MAX: u64 = 256 << 20;
 
 /// What a gzip file begins with (RFC 1952 section 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -57,7 +58,7 @@ fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     from.take(BYTES_MAX + 1).read_to_end(&mut text)?;
     if text.len() as u64 > BYTES_MAX {
-        return Err(io::Error::other("larger than 2 GiB"));
+        return Err(io::Error::other("larger than 256 MiB when decompressed"));
     }
     Ok(text)
 }

@@ -29,7 +29,9 @@ fn main() {
         // Other files are copies of other projects, whose comments are their licences.
         if name.starts_with("src/") || name.starts_with("styles/") {
             let text = String::from_utf8(bytes).expect("sources are UTF-8");
-            bytes = without_comments(&text, name.ends_with(".js")).into_bytes();
+            bytes =
+                without_comments(&text, Path::new(name).extension().is_some_and(|it| it == "js"))
+                    .into_bytes();
         }
         let plain = out.join(format!("{index}.plain"));
         fs::write(&plain, &bytes).expect("OUT_DIR is writable");
@@ -62,7 +64,8 @@ fn without_comments(text: &str, script: bool) -> String {
         let own = line.trim();
         // Code may follow a comment in its line: "/** @type {Row} */ (one)".
         inside |= own.starts_with("/*") && (!own.contains("*/") || own.ends_with("*/"));
-        if !inside && !(script && own.starts_with("//")) {
+        let is_line = script && own.starts_with("//");
+        if !inside && !is_line {
             kept += line;
         }
         inside &= !own.ends_with("*/");

@@ -43,7 +43,7 @@ pub(crate) fn text(account: &Account) -> String {
     for event in &account.events {
         let (date, time) = stamp(event.at_unix_ms);
         if date.get(..10) != Some(&day) {
-            day = date.get(..10).unwrap_or_default().to_owned();
+            date.get(..10).unwrap_or_default().clone_into(&mut day);
             paragraph(&mut out, "", &format!("{day}:"));
         }
         paragraph(&mut out, &format!("{time}  "), &event.what);

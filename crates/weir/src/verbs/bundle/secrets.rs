@@ -32,7 +32,9 @@ pub(super) fn remove(answers: &mut BTreeMap<String, Value>) {
         secrets.into_iter().filter(|secret| secret.len() >= BYTES_MIN).collect();
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     if !secrets.is_empty() {
-        answers.values_mut().for_each(|answer| replace(answer, &secrets));
+        for answer in answers.values_mut() {
+            replace(answer, &secrets);
+        }
     }
 }
 

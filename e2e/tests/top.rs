@@ -75,8 +75,10 @@ fn a_slow_server_is_seen_and_drained_from_the_keyboard() {
     top.press("\u{c}");
     top.wait_for(&["Receives requests", "[services]"], SOON);
 
-    // A larger window has more columns.
+    // A larger window has more columns. (Crossterm reads a key that comes together with a signal only with the
+    // next one.)
     top.press("\u{1b}");
+    top.wait_for(&["REQ/S"], SOON);
     top.resize(120, 40);
     top.wait_for(&["WEIGHT"], SOON);
 

@@ -310,7 +310,7 @@ mod tests {
         let rate =
             Rate { intended_per_s: Some(1000.0), achieved_per_s: 561.0, responses_per_s: 561.0 };
         let mut run = Run { rate, ..Run::default() };
-        run.totals.responses = 1;
+        (run.totals.requests, run.totals.responses) = (1, 1);
         let page = page(&[Named { name: "a".to_owned(), run }]);
         assert!(page.contains("Only 561 of 1000 intended requests/s were started (56.1 %)"));
     }

@@ -197,7 +197,7 @@ mod tests {
         assert_eq!((answer.tone, answer.headline.as_str()), (Tone::Plain, wanted));
         let details = answer.details.join("\n");
         assert!(details.contains("Sustained for 30 s: 162.5/s, with p99 238 ms"), "{details}");
-        assert!(details.contains("Not sustained for 8 s: 165/s. A queue grows."), "{details}");
+        assert!(details.contains("165/s failed in a run of 8 s. A queue grows."), "{details}");
     }
 
     #[test]

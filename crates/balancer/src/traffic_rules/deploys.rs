@@ -237,8 +237,7 @@ impl Service {
         let others = || servers.iter().chain(&self.servers).filter(|(other, _)| **other != address);
         let mut versions = others().filter_map(|(_, other)| other.version);
         let is_change = if is_new {
-            // With the version of others, it is more of the same.
-            // With versions of others that are unknown, nothing is known to be new.
+            // With the version of others, it is more of the same; if theirs are unknown, nothing shows that it is new.
             versions.next().is_some_and(|first| first != version)
                 && versions.all(|other| other != version)
         } else {

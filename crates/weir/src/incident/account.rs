@@ -7,7 +7,7 @@ use admin_api::changes::{Change, Changed, Changes, Effect};
 use admin_api::findings::{Findings, SeenFinding};
 use admin_api::requests::{EndedRequest, EndedRequests};
 use admin_api::status::Status;
-use diagnose::finding::{Remedy, Severity};
+use diagnose::finding::Remedy;
 use diagnose::words;
 use serde::Serialize;
 use serde_json::Value;
@@ -178,8 +178,8 @@ fn preceding(lead: &Lead, began: u64, changes: &[Change]) -> Vec<String> {
 /// Returns the findings with weight, the most important first: present ones; of services rather than of the host,
 /// since these say whose requests suffer; then by severity, and the earliest.
 fn by_importance(findings: &Findings) -> Vec<&SeenFinding> {
-    let has_weight = |seen: &&SeenFinding| seen.finding.severity >= Severity::Warning;
-    let mut all: Vec<&SeenFinding> = findings.findings.iter().filter(has_weight).collect();
+    let all = findings.findings.iter().filter(|seen| seen.finding.has_weight());
+    let mut all: Vec<&SeenFinding> = all.collect();
     all.sort_by_key(|seen| {
         let severity = std::cmp::Reverse(seen.finding.severity);
         let is_of_host = seen.finding.service.is_none();

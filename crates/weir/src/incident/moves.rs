@@ -46,7 +46,7 @@ struct Measure {
     is_trouble: bool,
     /// How its level is written.
     show: fn(f64) -> String,
-    /// What is said of one server or a service when it rose, and when it fell.
+    /// The words for one server or a service when it rose, and when it fell.
     rose: &'static str,
     fell: &'static str,
 }

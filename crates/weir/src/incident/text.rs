@@ -38,7 +38,7 @@ pub(crate) fn text(account: &Account) -> String {
     if account.events.is_empty() {
         paragraph(&mut out, "", "Nothing changed, and no rate or latency moved.");
     }
-    // The day is said where it changes.
+    // The date is printed only where it changes.
     let mut day = stamp(account.from_unix_ms).0.get(..10).unwrap_or_default().to_owned();
     for event in &account.events {
         let (date, time) = stamp(event.at_unix_ms);

@@ -10,9 +10,8 @@ use super::secrets;
 use crate::api_client::{Client, ClientError, segment};
 use crate::incident::{Bundle, FORMAT, VERSION};
 
-/// Answers that are saved as they are, by their path below `/api/v1/`.
-const ANSWERS: [&str; 11] = [
-    "status",
+/// Answers that are saved besides the status, by their path below `/api/v1/`.
+const ANSWERS: [&str; 10] = [
     "services",
     "traffic",
     "findings",
@@ -49,7 +48,7 @@ pub(in crate::verbs) fn gather(client: &Client, last: Duration) -> Result<Bundle
         bundle.at_unix_ms = os::clock::wall().as_millis() as u64;
     }
     bundle.answers.insert("status".to_owned(), status);
-    for asked in ANSWERS.into_iter().skip(1) {
+    for asked in ANSWERS {
         let path = asked.split('?').next().unwrap_or_default();
         match client.get::<Value>(&format!("/api/v1/{asked}")) {
             Ok(answer) => _ = bundle.answers.insert(path.to_owned(), answer),
@@ -63,10 +62,10 @@ pub(in crate::verbs) fn gather(client: &Client, last: Duration) -> Result<Bundle
     Ok(bundle)
 }
 
-/// Returns when the findings were looked for last, which is after the last row.
+/// Returns the time of the traffic, which was asked for after the rows.
 fn latest(bundle: &Bundle) -> u64 {
-    let at = |path: &str, member: &str| bundle.answers.get(path)?.get(member)?.as_u64();
-    at("traffic", "at_unix_ms").unwrap_or_default()
+    let at = || bundle.answers.get("traffic")?.get("at_unix_ms")?.as_u64();
+    at().unwrap_or_default()
 }
 
 fn host() -> String {

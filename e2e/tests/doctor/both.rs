@@ -63,8 +63,12 @@ impl Stage<'_> {
 
 /// Waits until the kernel has counted `least` of `name` in the calling thread's namespace, the server's.
 pub(crate) fn counted(name: &str, least: u64) {
-    let what = format!("{least} of {name}");
-    wait::until(&what, WAIT_MAX, || (Counted::now().of(name) >= least).then_some(()));
+    let is_reached = || (Counted::now().of(name) >= least).then_some(());
+    assert!(
+        wait::within(WAIT_MAX, is_reached).is_some(),
+        "{name} is {} after {WAIT_MAX:?}; it should be at least {least}",
+        Counted::now().of(name)
+    );
 }
 
 impl Looked {

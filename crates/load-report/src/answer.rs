@@ -5,7 +5,7 @@ use page::{Answer, Tone, milliseconds, trimmed};
 use crate::compare;
 use crate::limit;
 use crate::run::{Run, Whose};
-use crate::words::{per_second, resource, sentence};
+use crate::words::{per_second, resource, sentence, started};
 
 /// Below this share of the intended rate the generator did not deliver what was asked for.
 const ACHIEVED_MIN: f64 = 0.99;
@@ -43,7 +43,7 @@ fn headline(run: &Run) -> (Tone, String) {
         );
         return (Tone::Bad, headline);
     }
-    let (requests, answered) = words(run);
+    let (requests, answered) = started(run);
     // With a schedule the answers come at its rate, and the last of them a little later.
     let rate = per_second(run.rate.intended_per_s.unwrap_or(run.rate.responses_per_s));
     if run.totals.requests == 0 {
@@ -111,7 +111,7 @@ fn share(share: f64) -> String {
 
 /// What was asked for.
 fn asked(run: &Run) -> Option<String> {
-    let (requests, _) = words(run);
+    let (requests, _) = started(run);
     let shape = &run.shape;
     let length = match (shape.duration_s, shape.requests) {
         (Some(seconds), _) => format!("for {} s", trimmed(seconds, 1)),
@@ -127,11 +127,6 @@ fn asked(run: &Run) -> Option<String> {
             shape.connections_max
         ),
     })
-}
-
-/// What a run starts, and what becomes of it.
-fn words(run: &Run) -> (&'static str, &'static str) {
-    if run.kind == "connect" { ("connections", "made") } else { ("requests", "answered") }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::latency::Summary;
 use crate::named::Named;
 use crate::run::Run;
 use crate::trials;
+use crate::words::started;
 
 /// Returns the page of one run, or of several side by side.
 pub fn page(runs: &[Named]) -> String {
@@ -93,8 +94,7 @@ fn figures(run: &Run) -> Vec<(&'static str, String)> {
     let user = run.latency.intended_start.as_ref();
     let times = user.unwrap_or(&run.latency.service);
     let percent = |part: u64, whole: u64| part as f64 / whole.max(1) as f64 * 100.0;
-    let (requests, answered) =
-        if run.kind == "connect" { ("connections", "made") } else { ("requests", "answered") };
+    let (requests, answered) = started(run);
     let mut figures = vec![
         (requests, run.totals.requests.to_string()),
         (answered, format!("{:.1} /s", run.rate.responses_per_s)),

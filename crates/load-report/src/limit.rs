@@ -125,7 +125,7 @@ fn range(low: f64, high: f64) -> (String, String) {
 /// What dividing adds to a whole number.
 const NOISE: f64 = 1e-9;
 
-/// A rate rounded down to what a search can tell.
+/// A rate rounded down to a step of at most 2 %, which is as exact as a search is.
 fn floor(rate: f64) -> String {
     let step = step(rate * 0.02);
     per_second((rate / step).floor() * step)

@@ -97,7 +97,7 @@ mod tests {
     use crate::run::{Expectation, Limit, SearchEnd};
 
     #[test]
-    fn trials_are_told_apart_by_shape_and_the_objective_is_a_level() {
+    fn trials_differ_by_shape_and_the_objective_is_a_level() {
         let step = |rate_per_s, p99_ms, passed, duration_s| Step {
             rate_per_s,
             duration_s,

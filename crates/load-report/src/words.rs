@@ -2,7 +2,7 @@
 
 use page::trimmed;
 
-use crate::run::{RanOut, Whose};
+use crate::run::{RanOut, Run, Whose};
 
 /// Names a resource and whose it is: `the load generator's connections`.
 pub fn resource(ran_out: &RanOut) -> String {
@@ -21,6 +21,11 @@ pub fn resource(ran_out: &RanOut) -> String {
         other => other,
     };
     format!("{whose} {what}")
+}
+
+/// What a run starts, and what becomes of it.
+pub(crate) fn started(run: &Run) -> (&'static str, &'static str) {
+    if run.kind == "connect" { ("connections", "made") } else { ("requests", "answered") }
 }
 
 /// A text as a sentence: with a capital and a full stop.

@@ -179,7 +179,10 @@ fn the_page_of_one_run_is_drawn() {
     let (dom, log) = open(&browser, "one", &html, &["--window-size=1280,900"]);
     let lines = ["intended", "answered", "service p99", "an empty timer", "segments retransmitted"];
     assert_drawn(&dom, &log, &lines);
-    assert!(dom.contains("Only 388 of 400 intended requests/s were started"), "it is said first");
+    assert!(
+        dom.contains("Only 388 of 400 intended requests/s were started"),
+        "the shortfall is the headline"
+    );
     assert!(dom.contains("https://shop.test/listings?q=a&lt;b&gt;&amp;c="), "as text");
 }
 

@@ -4,6 +4,7 @@ mod api_client;
 mod flags;
 mod incident;
 mod render;
+mod terminal;
 mod top;
 mod verbs;
 

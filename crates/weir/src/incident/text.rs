@@ -8,6 +8,7 @@ use model::units::show_duration;
 use observe::TimestampCache;
 
 use super::account::Account;
+use crate::terminal::is_hidden;
 
 /// Columns of text.
 const WIDTH: usize = 100;
@@ -103,11 +104,6 @@ fn stamp(unix_ms: u64) -> (String, String) {
 }
 
 fn visible(text: &str) -> String {
-    // Marks that reorder or hide what follows, too.
-    let is_hidden = |char: char| {
-        char.is_control()
-            || matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-    };
     text.chars().map(|char| if is_hidden(char) { '\u{fffd}' } else { char }).collect()
 }
 

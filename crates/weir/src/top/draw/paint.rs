@@ -4,7 +4,8 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style};
 
-use crate::top::tone::{Line, Tone, clean, width};
+use crate::terminal::clean;
+use crate::top::tone::{Line, Tone, width};
 
 /// From here on a screen is wide.
 pub(super) const WIDE: u16 = 100;

@@ -2,7 +2,8 @@
 
 use ratatui_core::text::Span;
 
-use crate::top::tone::{Line, Tone, clean};
+use crate::terminal::clean;
+use crate::top::tone::{Line, Tone};
 
 /// How wide labels are, with the space after them.
 const LABEL_COLUMNS: usize = 20;

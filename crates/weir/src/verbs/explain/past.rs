@@ -13,7 +13,7 @@ use crate::api_client::Client;
 use crate::flags::{Exit, ExplainArgs};
 use crate::incident::{self, Bundle};
 
-/// The largest text of a bundle that is read: as much as `weir bundle` writes, of 30 million numbers. Reading it may
+/// The largest text of a bundle that is read: more than `weir bundle` writes (see `NUMBERS_MAX` there). Reading it may
 /// take several times as much memory.
 const BYTES_MAX: u64 = 256 << 20;
 

@@ -54,7 +54,7 @@ pub(crate) fn judge(fault: &'static Fault, scene: &str) -> Vec<Outcome> {
             let outcome = outcome(fault.name, expected, looked);
             if !outcome.is_found || !outcome.wrong.is_empty() {
                 let findings = &looked.report["findings"];
-                eprintln!("{}, {:?}: {:?}", fault.name, expected.side, outcome.wrong);
+                eprintln!("{}, {:?}:", fault.name, expected.side);
                 eprintln!("must find {:?}, found {findings:#}", expected.finds);
             }
             outcomes.push(outcome);
@@ -71,12 +71,14 @@ fn outcome(fault: &'static str, expected: &'static Expected, looked: &Looked) ->
     let (right, foreign): (Vec<&String>, Vec<&String>) =
         said.iter().partition(|rule| belongs(rule));
     let foreign = foreign.into_iter().map(|rule| format!("{rule}: is not what was made"));
+    let wrong = looked.contradictions.iter().cloned().chain(foreign);
+    let side = expected.side;
     Outcome {
         fault,
         expected,
         is_found: expected.finds.is_none_or(|rule| said.iter().any(|one| one == rule)),
         right: right.len(),
-        wrong: looked.contradictions.iter().cloned().chain(foreign).collect(),
+        wrong: wrong.map(|what| format!("{fault}, {side:?}: {what}")).collect(),
     }
 }
 

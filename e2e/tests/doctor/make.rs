@@ -345,6 +345,8 @@ pub(crate) fn table_evicts(stage: &Stage<'_>) -> Both {
     );
     let max: u32 = stage::get("net/netfilter/nf_conntrack_max").parse().expect("a number");
     assert!(max <= 2_000_000, "a table of {max} entries takes too long to fill");
+    // A machine may take longer to fill the table than an entry lives by default, 30 s.
+    stage::set("net/netfilter/nf_conntrack_udp_timeout", "600");
     let _sink = UdpSocket::bind(("10.99.1.1", 9)).expect("a port that takes datagrams");
     let fill = |from: u32, to: u32| {
         let raw = Raw::open();

@@ -75,12 +75,26 @@ enum HoldsIf {
     Rose(&'static [&'static str]),
     /// One of these has ever risen.
     EverRose(&'static [&'static str]),
-    /// The first rose by more than all others together.
-    Exceeds(&'static str, &'static [&'static str]),
+    /// The first ones together rose by more than the others together.
+    Exceed(&'static [&'static str], &'static [&'static str]),
     /// One of these has ever risen at the other end.
     RoseAtOtherEnd(&'static [&'static str]),
     /// The setting (a path below /proc/sys) fits.
     Setting(&'static str, fn(&str) -> bool),
+}
+
+impl HoldsIf {
+    /// The counters that decide.
+    fn counters(&self) -> impl Iterator<Item = &'static str> {
+        let [names, others]: [&[_]; 2] = match *self {
+            HoldsIf::Rose(names) | HoldsIf::EverRose(names) | HoldsIf::RoseAtOtherEnd(names) => {
+                [names, &[]]
+            }
+            HoldsIf::Exceed(names, others) => [names, others],
+            HoldsIf::Setting(..) => [&[], &[]],
+        };
+        names.iter().chain(others).copied()
+    }
 }
 
 const fn claim(rule: &'static str, says: &'static str, holds_if: HoldsIf) -> Claim {
@@ -91,7 +105,6 @@ const fn claim(rule: &'static str, says: &'static str, holds_if: HoldsIf) -> Cla
 const NO_ROOM: &[&str] = &[
     "TcpExtTCPToZeroWindowAdv",
     "TcpExtRcvPruned",
-    "TcpExtTCPBacklogDrop",
     "TcpExtTCPRcvQDrop",
     "TcpExtTCPZeroWindowDrop",
 ];
@@ -102,13 +115,13 @@ const ABORTS: &[&str] =
 
 /// Every rule that speaks in a situation needs an entry here.
 const CLAIMS: &[Claim] = {
-    use HoldsIf::{EverRose, Exceeds, Rose, RoseAtOtherEnd, Setting};
+    use HoldsIf::{EverRose, Exceed, Rose, RoseAtOtherEnd, Setting};
     &[
         claim("syn_unanswered", "", Rose(&["TcpExtTCPSynRetrans"])),
         claim(
             "syn_unanswered",
             "servers do not answer",
-            Exceeds("TcpExtTCPTimeouts", &["TcpExtLockDroppedIcmps"]),
+            Exceed(&["TcpExtTCPTimeouts"], &["TcpExtLockDroppedIcmps"]),
         ),
         claim(
             "server_queue_full",
@@ -116,10 +129,10 @@ const CLAIMS: &[Claim] = {
             RoseAtOtherEnd(&["TcpExtListenOverflows", "TcpExtListenDrops"]),
         ),
         claim("connections_stalled", "", Rose(&["TcpExtTCPTimeouts"])),
-        claim("connects_refused", "", Exceeds("TcpAttemptFails", &["TcpExtTCPAbortOnTimeout"])),
-        claim("resets_received", "", Exceeds("TcpEstabResets", ABORTS)),
+        claim("connects_refused", "", Exceed(&["TcpAttemptFails"], &["TcpExtTCPAbortOnTimeout"])),
+        claim("resets_received", "", Exceed(&["TcpEstabResets"], ABORTS)),
         claim("resets_sent", "", Rose(&["TcpOutRsts"])),
-        claim("resets_sent", "closed ports", Exceeds("TcpOutRsts", ABORTS)),
+        claim("resets_sent", "closed ports", Exceed(&["TcpOutRsts"], ABORTS)),
         claim("resets_sent", "programs here cut off", Rose(ABORTS)),
         claim("listener_overflow", "", EverRose(&["TcpExtListenOverflows"])),
         claim("listener_overflow", "connections a second", Rose(&["TcpExtListenOverflows"])),
@@ -133,16 +146,13 @@ const CLAIMS: &[Claim] = {
         ),
         claim("slow_reader", "", EverRose(NO_ROOM)),
         claim("peer_slow_reader", "", RoseAtOtherEnd(NO_ROOM)),
-        claim("loss", "", Exceeds("TcpRetransSegs", &["TcpExtTCPSynRetrans"])),
+        claim("loss", "", Exceed(&["TcpRetransSegs"], &["TcpExtTCPSynRetrans"])),
         claim("reordering", "ahead of their turn", Rose(&["TcpExtTCPOFOQueue"])),
         claim("reordering", "overtake", Rose(&["TcpExtTCPSACKReorder", "TcpExtTCPTSReorder"])),
         claim("reordering", "overtake", Rose(&["TcpExtTCPDSACKRecv", "TcpExtTCPFullUndo"])),
         claim("slow_reader", "out of order", Rose(&["TcpExtTCPOFOQueue"])),
-        claim(
-            "slow_reader",
-            "a program reads slowly",
-            Exceeds("TcpExtTCPToZeroWindowAdv", &["TcpExtTCPOFOQueue"]),
-        ),
+        claim("slow_reader", "a program reads slowly", Exceed(NO_ROOM, &["TcpExtTCPOFOQueue"])),
+        claim("slow_reader", "zero window", Rose(&["TcpExtTCPToZeroWindowAdv"])),
         claim("syn_cookies", "", EverRose(&["TcpExtSyncookiesSent"])),
         claim("syn_drops", "are dropped", Rose(&["TcpExtTCPReqQFullDrop"])),
         claim("syn_drops", "", Setting("net/ipv4/tcp_syncookies", |value| value == "0")),
@@ -197,7 +207,10 @@ pub(crate) fn contradiction(
         let holds = match claim.holds_if {
             HoldsIf::Rose(names) => names.iter().any(|name| rose(name) > 0),
             HoldsIf::EverRose(names) => names.iter().any(|name| after.of(name) > 0),
-            HoldsIf::Exceeds(name, others) => rose(&name) > others.iter().map(rose).sum(),
+            HoldsIf::Exceed(names, others) => {
+                let sum = |of: &[&str]| of.iter().map(rose).sum::<u64>();
+                sum(names) > sum(others)
+            }
             HoldsIf::RoseAtOtherEnd(names) => names.iter().any(|name| other_end.of(name) > 0),
             HoldsIf::Setting(name, fits) => {
                 after.settings.get(name).is_some_and(|value| fits(value))
@@ -206,7 +219,12 @@ pub(crate) fn contradiction(
         what.contains(claim.says) && !holds
     });
     if let Some(claim) = broken {
-        return Some(format!("{rule}: \"{}\" is not what the kernel counted", claim.says));
+        let counted: Vec<String> = claim
+            .holds_if
+            .counters()
+            .map(|name| format!("{name} {}, +{} at this end", after.of(name), rose(&name)))
+            .collect();
+        return Some(format!("{rule}: the kernel contradicts \"{what}\": {}", counted.join("; ")));
     }
     let mut figures = finding["evidence"].as_array().expect("evidence").iter();
     figures.find_map(|one| wrong_figure(one, before, after))

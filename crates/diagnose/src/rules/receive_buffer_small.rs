@@ -2,7 +2,7 @@
 //!
 //! **When.** The maximum of `net.ipv4.tcp_rmem` is below 128 KiB, and between the samples this host
 //! advertised a zero window (`TcpExtTCPToZeroWindowAdv`) or dropped received data because the
-//! buffer was full (`TcpExtRcvPruned`, `TCPBacklogDrop`, `TCPRcvQDrop`).
+//! buffer was full (`TcpExtRcvPruned`, `TcpExtTCPRcvQDrop`).
 //!
 //! **Why.** A connection carries at most one window per round trip, and the window is at most about
 //! half the buffer. A few segments fill a very small buffer before any program can read them.
@@ -25,15 +25,20 @@ pub(super) fn small_buffer(view: View<'_>) -> Option<u64> {
     (max < SMALL_BELOW_BYTES).then_some(max)
 }
 
+/// The counters of data that were dropped because a receive buffer was full, where they rise. Not
+/// `TCPBacklogDrop`: it also counts acknowledgements that arrive while a program is sending.
+pub(super) fn dropped(view: View<'_>) -> Vec<(&'static str, Change)> {
+    ["TcpExtRcvPruned", "TcpExtTCPRcvQDrop"]
+        .into_iter()
+        .filter_map(|name| Some((name, view.counter_if_any(name)?)))
+        .filter(|(_, one)| one.is_rising())
+        .collect()
+}
+
 pub(super) fn check(view: View<'_>, out: &mut Out) {
     let Some(stops) = view.counter("TcpExtTCPToZeroWindowAdv", out) else { return };
     let Some(max) = small_buffer(view) else { return };
-    let drops: Vec<(&str, Change)> =
-        ["TcpExtRcvPruned", "TcpExtTCPBacklogDrop", "TcpExtTCPRcvQDrop"]
-            .into_iter()
-            .filter_map(|name| Some((name, view.counter_if_any(name)?)))
-            .filter(|(_, one)| one.is_rising())
-            .collect();
+    let drops = dropped(view);
     if !stops.is_rising() && drops.is_empty() {
         return;
     }

@@ -2,12 +2,14 @@
 //!
 //! **When.** Between the samples, this host advertised a zero window to its peers
 //! (`TcpExtTCPToZeroWindowAdv`), or dropped data because a receive buffer was full
-//! (`TcpExtRcvPruned`, `TCPBacklogDrop`, `TCPRcvQDrop`). Or in every sample more than 64 KiB of
-//! data from one peer was unread, and this host has advertised a zero window at some time. If
-//! `tcp_rmem` allows less than 128 KiB, only unread data counts (from a quarter of the buffer), and
-//! `receive_buffer_small` reports the rest. If more segments arrived out of order
-//! (`TcpExtTCPOFOQueue`) than zero windows were advertised, those segments filled the buffers: then
-//! the finding is advice, and loss or reordering is the cause.
+//! (`TcpExtRcvPruned`, `TcpExtTCPRcvQDrop`). Or in every sample more than 64 KiB of data from one
+//! peer was unread, and this host has advertised a zero window at some time. If `tcp_rmem` allows
+//! less than 128 KiB, only unread data counts (from a quarter of the buffer), and
+//! `receive_buffer_small` reports the rest. If at least as many segments arrived out of order
+//! (`TcpExtTCPOFOQueue`) as zero windows were advertised and segments dropped, those segments filled
+//! the buffers: then the finding is advice, and loss or reordering is the cause.
+//! `TcpExtTCPBacklogDrop` does not count: it also rises on a host that sends, when acknowledgements
+//! arrive faster than a busy machine takes them.
 //!
 //! **Why.** The network has delivered the data, and the peer waits for this host. To the peer it
 //! looks like a slow network, and a balancer in between buffers the data in the meantime.
@@ -15,7 +17,7 @@
 //! **What to do.** Find the program (`ss -tnp`, Recv-Q above 0) and what it waits for: CPU, a disk,
 //! a lock, or another server. Larger buffers only hide the problem for a while.
 
-use super::receive_buffer_small::small_buffer;
+use super::receive_buffer_small::{dropped, small_buffer};
 use crate::facts::{Direction, PeerSockets};
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Change, Out, View};
@@ -29,12 +31,7 @@ const PEERS_SHOWN_MAX: usize = 3;
 
 pub(super) fn check(view: View<'_>, out: &mut Out) {
     let Some(stops) = view.counter("TcpExtTCPToZeroWindowAdv", out) else { return };
-    let drops: Vec<(&str, Change)> =
-        ["TcpExtRcvPruned", "TcpExtTCPBacklogDrop", "TcpExtTCPRcvQDrop"]
-            .into_iter()
-            .filter_map(|name| Some((name, view.counter_if_any(name)?)))
-            .filter(|(_, one)| one.is_rising())
-            .collect();
+    let drops = dropped(view);
     let small = small_buffer(view);
     let unread_min = small.map_or(UNREAD_MIN_BYTES, |bytes| UNREAD_MIN_BYTES.min(bytes / 4).max(1));
     let unread = if stops.in_all > 0 { unread(view, unread_min) } else { Vec::new() };
@@ -44,10 +41,12 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     }
     // Segments that arrive out of order fill the buffer too. No program can read them yet.
     let ahead = view.counter_if_any("TcpExtTCPOFOQueue");
-    let ahead = ahead.filter(|one| unread.is_empty() && one.by > stops.by);
+    let no_room = drops.iter().fold(stops.by, |sum, (_, one)| sum.saturating_add(one.by));
+    let is_ahead = |one: &Change| one.is_rising() && one.by >= no_room;
+    let ahead = ahead.filter(|one| unread.is_empty() && is_ahead(one));
     let is_heavy = ahead.is_none()
         && (stops.per_s() >= WARNING_PER_S || !drops.is_empty() || !unread.is_empty());
-    let what = what(&stops, &unread, ahead.is_some());
+    let what = what(&stops, &drops, &unread, ahead.is_some());
     out.push(
         out.finding(
             "slow reader",
@@ -96,21 +95,31 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
 }
 
 /// What is found. `is_ahead`: most of the buffer holds segments that arrived out of order.
-fn what(stops: &Change, unread: &[(u64, &PeerSockets)], is_ahead: bool) -> String {
-    match unread.first() {
-        None if is_ahead => format!(
-            "This host advertises a zero window {} times a second, while segments that arrive out of order fill its receive buffers.",
-            words::number(stops.per_s())
-        ),
-        Some((bytes, peer)) => format!(
+fn what(
+    stops: &Change,
+    drops: &[(&str, Change)],
+    unread: &[(u64, &PeerSockets)],
+    is_ahead: bool,
+) -> String {
+    if let Some((bytes, peer)) = unread.first() {
+        return format!(
             "A program does not read {} that have arrived from {}.",
             words::bytes(*bytes),
             server_or_client(peer)
-        ),
-        None => format!(
-            "This host advertises a zero window {} times a second: a program reads slowly, or has a small receive buffer.",
-            words::number(stops.per_s())
-        ),
+        );
+    }
+    let symptom = if stops.is_rising() {
+        format!("advertises a zero window {} times a second", words::number(stops.per_s()))
+    } else {
+        let per_s = drops.iter().map(|(_, one)| one.per_s()).sum();
+        format!("drops {} received segments a second", words::number(per_s))
+    };
+    if is_ahead {
+        format!(
+            "This host {symptom}, while segments that arrive out of order fill its receive buffers."
+        )
+    } else {
+        format!("This host {symptom}: a program reads slowly, or has a small receive buffer.")
     }
 }
 

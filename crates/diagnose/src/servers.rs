@@ -72,15 +72,16 @@ pub(crate) fn has_ended(
     of: fn(&Server<'_>) -> Units,
     limit: f64,
 ) -> bool {
-    let newest = || {
-        let [.., before, last] = facts.balancer.get()?.samples.as_slice() else { return None };
-        let same = |one: &&ServerCounts| {
-            one.address == server.now.address && one.service == server.now.service
-        };
-        between(before.servers.iter().find(same), last.servers.iter().find(same)?)
+    newest(facts, server).is_some_and(|newest| of(server).has_ended(of(&newest), limit))
+}
+
+/// The same server between the newest two of at least three samples.
+pub(crate) fn newest<'a>(facts: &'a Facts, server: &Server<'_>) -> Option<Server<'a>> {
+    let [_, .., before, last] = facts.balancer.get()?.samples.as_slice() else { return None };
+    let same = |one: &&ServerCounts| {
+        one.address == server.now.address && one.service == server.now.service
     };
-    let is_enough = facts.balancer.get().is_some_and(|balancer| balancer.samples.len() >= 3);
-    is_enough && newest().is_some_and(|newest| of(server).has_ended(of(&newest), limit))
+    between(before.servers.iter().find(same), last.servers.iter().find(same)?)
 }
 
 /// The balancer's servers between its first sample and its last, and the seconds between; `None`

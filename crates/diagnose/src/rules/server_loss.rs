@@ -2,9 +2,10 @@
 //!
 //! **When.** Loss episodes on the connections that the balancer sampled prove that more than 1 % of
 //! the data segments to a server are retransmitted, or reordering events prove that more than 1 %
-//! are overtaken, with at most one false alarm a month over all servers. The finding ends when the
-//! share since the last evaluation is below half of that, measured on enough traffic. It says
-//! whether some servers, a zone or all servers are affected.
+//! are overtaken, with at most one false alarm a month over all servers. What proves it is either
+//! all that was sampled in the last evaluations, or what was sampled since the one before. The
+//! finding ends when the share since the last evaluation is below half of that, measured on enough
+//! traffic. It says whether some servers, a zone or all servers are affected.
 //!
 //! **Why.** Loss and reordering on one path slow down only the requests on that path, which
 //! averages hide.
@@ -15,7 +16,7 @@
 use crate::evidence::Units;
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};
-use crate::servers::{Place, Server, has_ended, servers};
+use crate::servers::{Place, Server, has_ended, newest, servers};
 use crate::view::Out;
 use crate::words;
 
@@ -26,6 +27,24 @@ const SERVERS_SHOWN_MAX: usize = 5;
 /// What is judged: its name, the units it counts, and whether they prove a share.
 type Kind = (&'static str, fn(&Server<'_>) -> Units, fn(&Server<'_>, f64, usize) -> bool);
 
+/// The server since the last look if that alone proves it, so that what began a moment ago is seen; else over
+/// all samples. And whether it is affected.
+fn judge<'a>(
+    facts: &'a Facts,
+    server: &Server<'a>,
+    (_, units, exceeds): Kind,
+    peers: usize,
+) -> (Server<'a>, bool) {
+    // Each of the two is a chance of a false alarm.
+    let judgements = 2 * peers;
+    let proves = |one: &Server<'_>| exceeds(one, SHARE_MIN, judgements);
+    if let Some(newest) = newest(facts, server).filter(|one| proves(one)) {
+        return (newest, true);
+    }
+    let is_affected = proves(server) && !has_ended(facts, server, units, SHARE_MIN);
+    (server.clone(), is_affected)
+}
+
 pub(super) fn check(facts: &Facts, out: &mut Out) {
     let Some((servers, _)) = servers(facts) else { return super::balancer_unknown(facts, out) };
     let busy: Vec<&Server<'_>> = servers.iter().filter(|one| one.segments_sent > 0).collect();
@@ -33,13 +52,12 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         ("lost", |one| one.lost(), |one, limit, peers| one.loses(limit, peers)),
         ("out of order", |one| one.overtaken(), |one, limit, peers| one.reorders(limit, peers)),
     ];
-    for (kind, units, exceeds) in kinds {
+    for one in kinds {
+        let (kind, units, _) = one;
         let share = |one: &Server<'_>| units(one).share();
-        let is_affected = |one: &Server<'_>| {
-            exceeds(one, SHARE_MIN, busy.len()) && !has_ended(facts, one, units, SHARE_MIN)
-        };
-        let judged: Vec<(&Server<'_>, bool)> =
-            busy.iter().map(|one| (*one, is_affected(one))).collect();
+        let judged: Vec<(Server<'_>, bool)> =
+            busy.iter().map(|server| judge(facts, server, one, busy.len())).collect();
+        let judged: Vec<(&Server<'_>, bool)> = judged.iter().map(|(one, is)| (one, *is)).collect();
         let Some(place) = Place::of(&judged) else { continue };
         let affected = judged.iter().filter(|(_, is)| *is);
         let worst = affected.map(|(one, _)| share(one)).fold(0.0, f64::max);

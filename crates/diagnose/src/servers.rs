@@ -3,6 +3,7 @@
 
 use crate::evidence::Units;
 use crate::facts::{Balancer, Facts, ServerCounts};
+use crate::finding::Finding;
 use crate::words;
 
 /// A server's counts between the samples.
@@ -115,6 +116,22 @@ fn between<'a>(then: Option<&ServerCounts>, now: &'a ServerCounts) -> Option<Ser
         loss_episodes: known(|one| one.loss_episodes.get().copied()),
         reordered: since(|one| one.reordered)?,
     })
+}
+
+/// The servers that are at fault: none if what is wrong is everywhere, since then it is near this host.
+pub(crate) fn at_fault<'a>(place: &Place, judged: &[(&Server<'a>, bool)]) -> Vec<&'a ServerCounts> {
+    let affected = judged.iter().filter(|(_, is)| *is && *place != Place::Everywhere);
+    affected.map(|(one, _)| one.now).collect()
+}
+
+/// Says which servers a finding is about, if all of them belong to one service.
+pub(crate) fn mark(finding: Finding, servers: &[&ServerCounts]) -> Finding {
+    match servers {
+        [first, rest @ ..] if rest.iter().all(|one| one.service == first.service) => {
+            finding.about(&first.service, servers.iter().map(|one| one.address))
+        }
+        _ => finding,
+    }
 }
 
 /// Where something is wrong.

@@ -38,6 +38,9 @@ struct Expected {
     /// Where it matters how sure it is.
     #[serde(default)]
     certainty: Option<Certainty>,
+    /// Where it matters which servers it is about.
+    #[serde(default)]
+    servers: Option<Vec<String>>,
 }
 
 impl Expected {
@@ -45,6 +48,7 @@ impl Expected {
         self.subject == finding.subject
             && self.severity == finding.severity
             && self.certainty.is_none_or(|certainty| certainty == finding.certainty)
+            && self.servers.as_ref().is_none_or(|servers| *servers == finding.servers)
     }
 }
 

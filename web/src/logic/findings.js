@@ -5,6 +5,9 @@
 const WORDS = /** @type {Record<string, string>} */ ({
   server_slow: "slow",
   server_failing: "failing",
+  server_loss: "packet loss",
+  server_syns: "slow connects",
+  connections_stalled: "dead connections",
   service_failing: "failing",
   checks_blind: "failing",
   service_saturated: "saturated",

@@ -15,10 +15,15 @@
 //! -M do -s 1472`). Look for a firewall that lost its state, a host that crashed, or a route that
 //! changed. For an MTU black hole, allow ICMP type 3 code 4, or set `net.ipv4.tcp_mtu_probing = 1`.
 
+use std::net::SocketAddr;
+
+use model::Address;
+
 use crate::evidence::Units;
-use crate::facts::{Direction, PeerSockets};
+use crate::facts::{Direction, Facts, PeerSockets, ServerCounts};
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::rules::slow_reader::server_or_client;
+use crate::servers::mark;
 use crate::view::{Out, View};
 use crate::words;
 
@@ -45,9 +50,10 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let judged = servers.len();
     let dead: Vec<Peer<'_>> =
         servers.into_iter().filter(|one| one.units.exceeds(SERVERS_SHARE_MIN, judged)).collect();
-    push(dead, out);
+    push(view.facts, dead, out);
     if sum(&clients).exceeds(CLIENTS_SHARE_MIN, 1) {
-        push(clients.into_iter().filter(|one| one.units.affected > 0).collect(), out);
+        let dead = clients.into_iter().filter(|one| one.units.affected > 0).collect();
+        push(view.facts, dead, out);
     }
 }
 
@@ -63,7 +69,22 @@ fn sum(peers: &[Peer<'_>]) -> Units {
     Units::new(of(|one| one.units.affected), of(|one| one.units.of))
 }
 
-fn push(mut peers: Vec<Peer<'_>>, out: &mut Out) {
+/// The balancer's servers at these peers; empty if one of them is none, or is a server of several services.
+fn servers_at<'a>(facts: &'a Facts, peers: &[Peer<'_>]) -> Vec<&'a ServerCounts> {
+    let Some(last) = facts.balancer.get().and_then(|balancer| balancer.samples.last()) else {
+        return Vec::new();
+    };
+    let server = |peer: &Peer<'_>| {
+        let PeerSockets { peer, port, direction, .. } = *peer.sockets;
+        let address = Address::from(SocketAddr::new(peer, port));
+        let mut same = last.servers.iter().filter(|one| one.address == address);
+        let one = same.next().filter(|_| direction == Direction::Outbound)?;
+        same.next().is_none().then_some(one)
+    };
+    peers.iter().map(server).collect::<Option<_>>().unwrap_or_default()
+}
+
+fn push(facts: &Facts, mut peers: Vec<Peer<'_>>, out: &mut Out) {
     if peers.is_empty() {
         return;
     }
@@ -86,8 +107,8 @@ fn push(mut peers: Vec<Peer<'_>>, out: &mut Out) {
             words::plural(all.affected, "connection")
         )
     };
-    out.push(
-        out.finding(
+    let finding = out
+        .finding(
             named,
             if is_critical { Severity::Critical } else { Severity::Warning },
             if is_size { Certainty::Possible } else { Certainty::Likely },
@@ -116,6 +137,6 @@ fn push(mut peers: Vec<Peer<'_>>, out: &mut Out) {
             "probing starts only after several timeouts; it is better to allow ICMP type 3 code 4 on the path",
         )
         .verify("ss -tino state established shows no connection with backoff")
-        .source(&["sock_diag (TCP_INFO: retransmits, unacked)"]),
-    );
+        .source(&["sock_diag (TCP_INFO: retransmits, unacked)"]);
+    out.push(mark(finding, &servers_at(facts, &peers)));
 }

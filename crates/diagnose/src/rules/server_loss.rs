@@ -14,9 +14,9 @@
 //! carry the load.
 
 use crate::evidence::Units;
-use crate::facts::Facts;
+use crate::facts::{Facts, ServerCounts};
 use crate::finding::{Certainty, Evidence, Severity};
-use crate::servers::{Place, Server, has_ended, newest, servers};
+use crate::servers::{Place, Server, at_fault, has_ended, mark, newest, servers};
 use crate::view::Out;
 use crate::words;
 
@@ -59,23 +59,14 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             busy.iter().map(|server| judge(facts, server, one, busy.len())).collect();
         let judged: Vec<(&Server<'_>, bool)> = judged.iter().map(|(one, is)| (one, *is)).collect();
         let Some(place) = Place::of(&judged) else { continue };
-        let affected = judged.iter().filter(|(_, is)| *is);
-        let worst = affected.map(|(one, _)| share(one)).fold(0.0, f64::max);
-        let (action, commands, risk): (_, &[&str], _) = match place {
-            Place::Everywhere => (
-                "Check this host's interface and its provider's limits",
-                &["weir doctor", "ip -s link"],
-                "none",
-            ),
-            Place::Zone(_) | Place::Servers(_) => (
-                "Drain them until the path is repaired, if others can carry the load",
-                &["weir drain SERVICE SERVER"],
-                "the other servers take their load",
-            ),
-        };
+        let worst = judged.iter().filter(|(_, is)| *is);
+        let worst = worst.map(|(one, _)| share(one)).fold(0.0, f64::max);
+        let at_fault = at_fault(&place, &judged);
+        let (action, commands, risk) = remedy(&place, &at_fault);
+        let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
         let is_critical = kind == "lost" && worst >= CRITICAL_SHARE;
-        out.push(
-            out.finding(
+        let finding = out
+            .finding(
                 format!("{kind}: {}", place.subject()),
                 if is_critical { Severity::Critical } else { Severity::Warning },
                 Certainty::Likely,
@@ -103,9 +94,30 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
                 "",
             ))
             .why(place.meaning())
-            .remedy(action, commands, risk)
+            .remedy(action, &commands, risk)
             .verify("weir status shows the share of retransmitted segments by server")
-            .source(&["the balancer's samples of TCP_INFO by server"]),
-        );
+            .source(&["the balancer's samples of TCP_INFO by server"]);
+        out.push(mark(finding, &at_fault));
+    }
+}
+
+/// What to do, commands for it, and its risk.
+fn remedy(place: &Place, at_fault: &[&ServerCounts]) -> (&'static str, Vec<String>, &'static str) {
+    let drain = "Drain them until the path is repaired, if others can carry the load";
+    let risk = "the other servers take their load";
+    match place {
+        Place::Everywhere => (
+            "Check this host's interface and its provider's limits",
+            vec!["weir doctor".to_owned(), "ip -s link".to_owned()],
+            "none",
+        ),
+        Place::Servers(_) if at_fault.len() <= SERVERS_SHOWN_MAX => {
+            let command =
+                |one: &&ServerCounts| format!("weir drain {} {}", one.service, one.address);
+            (drain, at_fault.iter().map(command).collect(), risk)
+        }
+        Place::Zone(_) | Place::Servers(_) => {
+            (drain, vec!["weir drain SERVICE SERVER".to_owned()], risk)
+        }
     }
 }

@@ -19,7 +19,7 @@
 use crate::evidence::Units;
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};
-use crate::servers::{Place, Server, has_ended, servers};
+use crate::servers::{Place, Server, at_fault, has_ended, mark, servers};
 use crate::view::Out;
 use crate::words;
 
@@ -47,8 +47,8 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         busy.iter().map(|one| (*one, is_affected(one))).collect();
     let Some(place) = Place::of(&judged) else { return };
     let again = words::sum(judged.iter().filter(|(_, is)| *is).map(|(one, _)| one.syn_retries));
-    out.push(
-        out.finding(
+    let finding = out
+        .finding(
             place.subject(),
             Severity::Warning,
             Certainty::Likely,
@@ -86,6 +86,6 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             "a server that closes idle connections early can cause failed requests",
         )
         .verify("weir status shows no further retransmitted SYNs")
-        .source(&["the balancer's counters by server"]),
-    );
+        .source(&["the balancer's counters by server"]);
+    out.push(mark(finding, &at_fault(&place, &judged)));
 }

@@ -27,6 +27,7 @@ words.add_argument("--threads", type=int, default=8)
 words.add_argument("--seconds", type=float, default=300)
 words.add_argument("--pause-ms", type=float, default=0, help="between two requests of a thread")
 words.add_argument("--body-bytes", type=int, default=0)
+words.add_argument("--source", default="", help="local address to connect from")
 words.add_argument("--new-connections", action="store_true", help="one for each request")
 words = words.parse_args()
 
@@ -62,7 +63,10 @@ def client(tally):
     body = b"x" * words.body_bytes if words.body_bytes else None
     while not stop.is_set():
         if connection is None:
-            connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=30)
+            source = (words.source, 0) if words.source else None
+            connection = http.client.HTTPConnection(
+                host.strip("[]"), int(port), timeout=30, source_address=source
+            )
         start = time.monotonic()
         tally.requests += 1
         response = None

@@ -45,7 +45,7 @@ pub use certificates::{Authority, Pair, speak_tls};
 pub use counting::Counting;
 pub use issuer::{Issuer, key_set};
 pub use linked::Linked;
-pub use namespace::Zones;
+pub use namespace::{Zones, offloads_off};
 pub use peers::{H2SPEC, NAMESPACES, PYTHON_PEERS, VERSITYGW, find};
 pub use process::{Finished, Process};
 pub use promises::Promises;

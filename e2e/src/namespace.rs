@@ -104,6 +104,11 @@ impl Zones {
         );
     }
 
+    /// Adds nftables rules in `zone`.
+    pub fn nft(&self, zone: &str, rules: &str) {
+        self.zone(zone).nft(rules);
+    }
+
     /// `ip WORDS` in the balancer's namespace.
     pub fn ip(&self, words: &[&str]) {
         self.balancer.ip(words);
@@ -168,6 +173,11 @@ impl Drop for Namespace {
         let ip = find("ip").expect("ip");
         drop(Command::new(ip).args(["netns", "del", &self.name]).status());
     }
+}
+
+/// Turns off segmentation offload, so that packets leave `interface` at most one MTU long.
+pub fn offloads_off(interface: &str) {
+    command("ethtool", &["-K", interface, "tso", "off", "gso", "off"]);
 }
 
 fn command(program: &str, words: &[&str]) {

@@ -231,7 +231,7 @@ fn three_packets_in_a_hundred_are_lost() {
             });
         });
         // Segments as on a wire: what is lost is one of them, not 64 KiB at once.
-        stage::offloads_off("zone1");
+        e2e::offloads_off("zone1");
         let report = stage.look(Duration::from_secs(2), || {
             for _ in 0..20 {
                 let mut to = TcpStream::connect("10.99.1.11:80").expect("a connection");

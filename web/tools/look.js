@@ -1,12 +1,15 @@
 // Opens every page in a real browser, wide and narrow, light and dark: takes a screenshot, runs axe, and reports what axe finds serious, what the
 // Content-Security-Policy blocks, errors in the console, and pages that are wider than the window.
-// node tools/look.js URL FOLDER [FILTER]; with RECORDING=FILE the pages are those of a recording.
+// node tools/look.js URL FOLDER [FILTER]; with RECORDING=FILE the pages are those of a recording. FORMAT (png or webp) and
+// HEIGHT (of the wide window, in CSS pixels) are those of the screenshots.
 
 import { mkdirSync, readFileSync } from "node:fs";
 import puppeteer from "puppeteer-core";
 
 const [url = "http://127.0.0.1:9901/ui/", folder = "look", filter = ""] = process.argv.slice(2);
 const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const FORMAT = process.env.FORMAT === "webp" ? "webp" : "png";
+const HEIGHT = Number(process.env.HEIGHT ?? 1180);
 const WAIT_MS = Number(process.env.WAIT_MS ?? 3500);
 const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 
@@ -40,12 +43,12 @@ for (const { page, width, theme, name } of looks) {
     if (["error", "warn"].includes(message.type())) said.push(message.text());
   });
   tab.on("pageerror", (error) => said.push(String(error)));
-  await tab.setViewport({ width, height: width < 600 ? 844 : 1180 });
+  await tab.setViewport({ width, height: width < 600 ? 844 : HEIGHT });
   await tab.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
   await tab.goto(`${url}#/${page}`);
   if (process.env.RECORDING) await open(tab, process.env.RECORDING, page);
   await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
-  await tab.screenshot({ path: `${folder}/${name}.png`, fullPage: Boolean(process.env.FULL) });
+  await tab.screenshot({ path: `${folder}/${name}.${FORMAT}`, type: FORMAT, fullPage: Boolean(process.env.FULL) });
   const wide = await tab.evaluate("document.documentElement.scrollWidth - innerWidth");
   if (Number(wide) > 0) said.push(`${wide} px wider than the window`);
   // axe runs in a world separate from the page: the policy of the page forbids other scripts.

@@ -76,13 +76,25 @@ pub(crate) fn has_ended(
     newest(facts, server).is_some_and(|newest| of(server).has_ended(of(&newest), limit))
 }
 
-/// The same server between the newest two of at least three samples.
-pub(crate) fn newest<'a>(facts: &'a Facts, server: &Server<'_>) -> Option<Server<'a>> {
-    let [_, .., before, last] = facts.balancer.get()?.samples.as_slice() else { return None };
-    let same = |one: &&ServerCounts| {
-        one.address == server.now.address && one.service == server.now.service
-    };
-    between(before.servers.iter().find(same), last.servers.iter().find(same)?)
+/// Returns the server's counts between the newest two samples; `None` with fewer than three.
+fn newest<'a>(facts: &'a Facts, server: &Server<'_>) -> Option<Server<'a>> {
+    let is_enough = facts.balancer.get()?.samples.len() >= 3;
+    spans(facts, server).next().filter(|_| is_enough)
+}
+
+/// Returns the server's counts between each sample and the newest, the shortest span first: what began a
+/// moment ago fills the shortest, and is a small part of the longest.
+pub(crate) fn spans<'a>(facts: &'a Facts, server: &Server<'_>) -> impl Iterator<Item = Server<'a>> {
+    let (address, service) = (server.now.address, server.now.service.clone());
+    let samples = facts.balancer.get().map_or(&[][..], |balancer| balancer.samples.as_slice());
+    let (last, earlier) = samples.split_last().unzip();
+    let same = move |one: &&ServerCounts| one.address == address && one.service == service;
+    let now = last.and_then(|last| last.servers.iter().find(&same));
+    earlier
+        .unwrap_or_default()
+        .iter()
+        .rev()
+        .filter_map(move |sample| between(sample.servers.iter().find(&same), now?))
 }
 
 /// The balancer's servers between its first sample and its last, and the seconds between; `None`
@@ -118,13 +130,15 @@ fn between<'a>(then: Option<&ServerCounts>, now: &'a ServerCounts) -> Option<Ser
     })
 }
 
-/// The servers that are at fault: none if what is wrong is everywhere, since then it is near this host.
-pub(crate) fn at_fault<'a>(place: &Place, judged: &[(&Server<'a>, bool)]) -> Vec<&'a ServerCounts> {
-    let affected = judged.iter().filter(|(_, is)| *is && *place != Place::Everywhere);
+/// Returns the affected servers of services that have unaffected ones; the others do not show whether the
+/// cause is at the servers or near this host.
+pub(crate) fn at_fault<'a>(judged: &[(&Server<'a>, bool)]) -> Vec<&'a ServerCounts> {
+    let has_good = |service: &str| judged.iter().any(|(one, is)| !is && one.now.service == service);
+    let affected = judged.iter().filter(|(one, is)| *is && has_good(&one.now.service));
     affected.map(|(one, _)| one.now).collect()
 }
 
-/// Says which servers a finding is about, if all of them belong to one service.
+/// Names the servers in the finding if all belong to one service.
 pub(crate) fn mark(finding: Finding, servers: &[&ServerCounts]) -> Finding {
     match servers {
         [first, rest @ ..] if rest.iter().all(|one| one.service == first.service) => {

@@ -8,6 +8,7 @@ use model::histogram::{HistogramTotals, bounds};
 use crate::evidence::Units;
 use crate::facts::{ServerSpan, TrafficServer, TrafficService};
 use crate::finding::Finding;
+use crate::words;
 
 /// One of a server's spans.
 pub(crate) type SpanOf = fn(&TrafficServer) -> &ServerSpan;
@@ -24,7 +25,7 @@ impl Group<'_> {
     /// Returns commands that take these servers out, at most `max`.
     pub(crate) fn drains(&self, service: &TrafficService, max: usize) -> Vec<String> {
         let servers = self.servers.iter().take(max);
-        servers.map(|one| format!("weir drain {} {}", service.name, one.address)).collect()
+        servers.map(|one| words::drain(&service.name, one.address)).collect()
     }
 
     /// Says which servers of which service a finding is about.

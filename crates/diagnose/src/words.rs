@@ -89,6 +89,11 @@ pub fn list(things: &[String], shown_max: usize) -> String {
     }
 }
 
+/// Returns the command that takes a server out: `weir drain shop 10.0.0.2:80`.
+pub(crate) fn drain(service: &str, server: model::Address) -> String {
+    format!("weir drain {service} {server}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use e2e::raw::Raw;
 use e2e::rogue::reset_on_close;
-use e2e::wait;
+use e2e::{offloads_off, wait};
 use rustix::process::Signal;
 
 use crate::both::{Both, counted};
@@ -140,7 +140,7 @@ pub(crate) fn black_hole_to_clients(stage: &Stage<'_>) -> Both {
 const LARGE: &str = "ip length > 1000";
 
 pub(crate) fn mtu_to_clients(stage: &Stage<'_>) -> Both {
-    stage::offloads_off("zone1");
+    offloads_off("zone1");
     stage.as_client(|| drop_arriving(LARGE));
     stage.look_both(|| {
         let mut pairs = Pairs::connect(stage, CONNECTIONS);
@@ -151,7 +151,7 @@ pub(crate) fn mtu_to_clients(stage: &Stage<'_>) -> Both {
 }
 
 pub(crate) fn mtu_to_server(stage: &Stage<'_>) -> Both {
-    stage.as_client(|| stage::offloads_off("eth0"));
+    stage.as_client(|| offloads_off("eth0"));
     drop_arriving(LARGE);
     stage.look_both(|| {
         let mut pairs = Pairs::connect(stage, CONNECTIONS);
@@ -294,14 +294,14 @@ fn send_much(from: &[TcpStream], to: &[TcpStream]) {
 }
 
 pub(crate) fn loss_to_server(stage: &Stage<'_>) -> Both {
-    stage.as_client(|| stage::offloads_off("eth0"));
+    stage.as_client(|| offloads_off("eth0"));
     drop_arriving(THREE_PERCENT);
     let pairs = Pairs::connect(stage, CONNECTIONS);
     stage.look_both(|| send_much(&pairs.clients, &pairs.servers))
 }
 
 pub(crate) fn loss_to_clients(stage: &Stage<'_>) -> Both {
-    stage::offloads_off("zone1");
+    offloads_off("zone1");
     stage.as_client(|| drop_arriving(THREE_PERCENT));
     let pairs = Pairs::connect(stage, CONNECTIONS);
     stage.look_both(|| send_much(&pairs.servers, &pairs.clients))

@@ -59,14 +59,6 @@ pub(crate) fn get(name: &str) -> String {
     text.trim().to_owned()
 }
 
-/// Packets leave `interface` as they would a card without offloads.
-pub(crate) fn offloads_off(interface: &str) {
-    let ethtool = find("ethtool").expect("ethtool");
-    let words = ["-K", interface, "tso", "off", "gso", "off"];
-    let output = std::process::Command::new(ethtool).args(words).output().expect("ethtool");
-    assert!(output.status.success(), "{output:?}");
-}
-
 /// Adds packet filter rules to the calling thread's namespace.
 pub(crate) fn nft(rules: &str) {
     let output = std::process::Command::new(find("nft").expect("nft")).arg(rules).output();

@@ -153,6 +153,7 @@ const CLAIMS: &[Claim] = {
         claim("slow_reader", "out of order", Rose(&["TcpExtTCPOFOQueue"])),
         claim("slow_reader", "a program reads slowly", Exceed(NO_ROOM, &["TcpExtTCPOFOQueue"])),
         claim("slow_reader", "zero window", Rose(&["TcpExtTCPToZeroWindowAdv"])),
+        claim("slow_reader", "drops", Rose(&["TcpExtRcvPruned", "TcpExtTCPRcvQDrop"])),
         claim("syn_cookies", "", EverRose(&["TcpExtSyncookiesSent"])),
         claim("syn_drops", "are dropped", Rose(&["TcpExtTCPReqQFullDrop"])),
         claim("syn_drops", "", Setting("net/ipv4/tcp_syncookies", |value| value == "0")),

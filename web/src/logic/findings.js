@@ -43,11 +43,18 @@ export function failsWrongly({ rule, subject, service }) {
   return rule === "checks_blind" && subject === `checks of ${service}`;
 }
 
+/** @param {Finding} finding */
+function wordOf(finding) {
+  if (failsWrongly(finding)) return "check fails";
+  if (finding.rule === "server_loss" && finding.subject.startsWith("out of order")) return "reordering";
+  return WORDS[finding.rule] ?? "see finding";
+}
+
 /** @param {Finding} finding @returns {Condition} */
 export function conditionOf(finding) {
   return {
     level: finding.severity === "critical" ? "bad" : "warn",
-    word: failsWrongly(finding) ? "check fails" : (WORDS[finding.rule] ?? "see finding"),
+    word: wordOf(finding),
     why: finding.what,
   };
 }

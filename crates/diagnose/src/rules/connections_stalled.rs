@@ -50,10 +50,13 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let judged = servers.len();
     let dead: Vec<Peer<'_>> =
         servers.into_iter().filter(|one| one.units.exceeds(SERVERS_SHARE_MIN, judged)).collect();
-    push(view.facts, dead, out);
+    // If all are dead, the cause may be near this host.
+    let is_theirs = dead.len() < judged || judged == 1;
+    let at_fault = if is_theirs { servers_at(view.facts, &dead) } else { Vec::new() };
+    push(dead, &at_fault, out);
     if sum(&clients).exceeds(CLIENTS_SHARE_MIN, 1) {
         let dead = clients.into_iter().filter(|one| one.units.affected > 0).collect();
-        push(view.facts, dead, out);
+        push(dead, &[], out);
     }
 }
 
@@ -69,7 +72,7 @@ fn sum(peers: &[Peer<'_>]) -> Units {
     Units::new(of(|one| one.units.affected), of(|one| one.units.of))
 }
 
-/// The balancer's servers at these peers; empty if one of them is none, or is a server of several services.
+/// Returns the balancer's servers at these peers. Empty if a peer is not a server, or serves several services.
 fn servers_at<'a>(facts: &'a Facts, peers: &[Peer<'_>]) -> Vec<&'a ServerCounts> {
     let Some(last) = facts.balancer.get().and_then(|balancer| balancer.samples.last()) else {
         return Vec::new();
@@ -84,7 +87,7 @@ fn servers_at<'a>(facts: &'a Facts, peers: &[Peer<'_>]) -> Vec<&'a ServerCounts>
     peers.iter().map(server).collect::<Option<_>>().unwrap_or_default()
 }
 
-fn push(facts: &Facts, mut peers: Vec<Peer<'_>>, out: &mut Out) {
+fn push(mut peers: Vec<Peer<'_>>, at_fault: &[&ServerCounts], out: &mut Out) {
     if peers.is_empty() {
         return;
     }
@@ -138,5 +141,6 @@ fn push(facts: &Facts, mut peers: Vec<Peer<'_>>, out: &mut Out) {
         )
         .verify("ss -tino state established shows no connection with backoff")
         .source(&["sock_diag (TCP_INFO: retransmits, unacked)"]);
-    out.push(mark(finding, &servers_at(facts, &peers)));
+    // The path may be at fault for large segments, as well as the server.
+    out.push(if is_size { finding } else { mark(finding, at_fault) });
 }

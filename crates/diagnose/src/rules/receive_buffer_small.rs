@@ -25,8 +25,8 @@ pub(super) fn small_buffer(view: View<'_>) -> Option<u64> {
     (max < SMALL_BELOW_BYTES).then_some(max)
 }
 
-/// The counters of data that were dropped because a receive buffer was full, where they rise. Not
-/// `TCPBacklogDrop`: it also counts acknowledgements that arrive while a program is sending.
+/// Returns the rising counters of data dropped because a receive buffer was full. A segment may be counted by
+/// both. `TCPBacklogDrop` is not one of them: it also counts acknowledgements.
 pub(super) fn dropped(view: View<'_>) -> Vec<(&'static str, Change)> {
     ["TcpExtRcvPruned", "TcpExtTCPRcvQDrop"]
         .into_iter()

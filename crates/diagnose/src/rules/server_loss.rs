@@ -2,10 +2,10 @@
 //!
 //! **When.** Loss episodes on the connections that the balancer sampled prove that more than 1 % of
 //! the data segments to a server are retransmitted, or reordering events prove that more than 1 %
-//! are overtaken, with at most one false alarm a month over all servers. What proves it is either
-//! all that was sampled in the last evaluations, or what was sampled since the one before. The
-//! finding ends when the share since the last evaluation is below half of that, measured on enough
-//! traffic. It says whether some servers, a zone or all servers are affected.
+//! are overtaken, with at most one false alarm a month over all servers. The proof may come from the
+//! time since the previous evaluation alone, or from up to three of these intervals together. The
+//! finding ends when the share since the previous evaluation is below half of that, measured on
+//! enough traffic. It says whether some servers, a zone or all servers are affected.
 //!
 //! **Why.** Loss and reordering on one path slow down only the requests on that path, which
 //! averages hide.
@@ -16,7 +16,7 @@
 use crate::evidence::Units;
 use crate::facts::{Facts, ServerCounts};
 use crate::finding::{Certainty, Evidence, Severity};
-use crate::servers::{Place, Server, at_fault, has_ended, mark, newest, servers};
+use crate::servers::{Place, Server, at_fault, has_ended, mark, servers, spans};
 use crate::view::Out;
 use crate::words;
 
@@ -27,22 +27,22 @@ const SERVERS_SHOWN_MAX: usize = 5;
 /// What is judged: its name, the units it counts, and whether they prove a share.
 type Kind = (&'static str, fn(&Server<'_>) -> Units, fn(&Server<'_>, f64, usize) -> bool);
 
-/// The server since the last look if that alone proves it, so that what began a moment ago is seen; else over
-/// all samples. And whether it is affected.
+/// Returns the server's counts and whether it is affected. Uses the shortest time up to now that proves it, so
+/// that a new fault is not diluted by earlier traffic; otherwise all samples.
 fn judge<'a>(
     facts: &'a Facts,
     server: &Server<'a>,
     (_, units, exceeds): Kind,
     peers: usize,
 ) -> (Server<'a>, bool) {
-    // Each of the two is a chance of a false alarm.
-    let judgements = 2 * peers;
-    let proves = |one: &Server<'_>| exceeds(one, SHARE_MIN, judgements);
-    if let Some(newest) = newest(facts, server).filter(|one| proves(one)) {
-        return (newest, true);
+    let spans: Vec<Server<'_>> = spans(facts, server).collect();
+    // Each is a chance of a false alarm.
+    let judgements = spans.len() * peers;
+    let proved = spans.into_iter().find(|one| exceeds(one, SHARE_MIN, judgements));
+    match proved.filter(|one| !has_ended(facts, one, units, SHARE_MIN)) {
+        Some(proved) => (proved, true),
+        None => (server.clone(), false),
     }
-    let is_affected = proves(server) && !has_ended(facts, server, units, SHARE_MIN);
-    (server.clone(), is_affected)
 }
 
 pub(super) fn check(facts: &Facts, out: &mut Out) {
@@ -61,7 +61,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         let Some(place) = Place::of(&judged) else { continue };
         let worst = judged.iter().filter(|(_, is)| *is);
         let worst = worst.map(|(one, _)| share(one)).fold(0.0, f64::max);
-        let at_fault = at_fault(&place, &judged);
+        let at_fault = at_fault(&judged);
         let (action, commands, risk) = remedy(&place, &at_fault);
         let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
         let is_critical = kind == "lost" && worst >= CRITICAL_SHARE;
@@ -112,8 +112,7 @@ fn remedy(place: &Place, at_fault: &[&ServerCounts]) -> (&'static str, Vec<Strin
             "none",
         ),
         Place::Servers(_) if at_fault.len() <= SERVERS_SHOWN_MAX => {
-            let command =
-                |one: &&ServerCounts| format!("weir drain {} {}", one.service, one.address);
+            let command = |one: &&ServerCounts| words::drain(&one.service, one.address);
             (drain, at_fault.iter().map(command).collect(), risk)
         }
         Place::Zone(_) | Place::Servers(_) => {

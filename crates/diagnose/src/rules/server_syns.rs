@@ -87,5 +87,5 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         )
         .verify("weir status shows no further retransmitted SYNs")
         .source(&["the balancer's counters by server"]);
-    out.push(mark(finding, &at_fault(&place, &judged)));
+    out.push(mark(finding, &at_fault(&judged)));
 }

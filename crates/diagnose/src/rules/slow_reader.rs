@@ -6,10 +6,10 @@
 //! peer was unread, and this host has advertised a zero window at some time. If `tcp_rmem` allows
 //! less than 128 KiB, only unread data counts (from a quarter of the buffer), and
 //! `receive_buffer_small` reports the rest. If at least as many segments arrived out of order
-//! (`TcpExtTCPOFOQueue`) as zero windows were advertised and segments dropped, those segments filled
-//! the buffers: then the finding is advice, and loss or reordering is the cause.
+//! (`TcpExtTCPOFOQueue`) as zero windows were advertised and segments dropped, those segments may have
+//! filled the buffers: then the finding is possible advice, and loss or reordering the likely cause.
 //! `TcpExtTCPBacklogDrop` does not count: it also rises on a host that sends, when acknowledgements
-//! arrive faster than a busy machine takes them.
+//! arrive faster than the kernel can process them.
 //!
 //! **Why.** The network has delivered the data, and the peer waits for this host. To the peer it
 //! looks like a slow network, and a balancer in between buffers the data in the meantime.
@@ -41,7 +41,8 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     }
     // Segments that arrive out of order fill the buffer too. No program can read them yet.
     let ahead = view.counter_if_any("TcpExtTCPOFOQueue");
-    let no_room = drops.iter().fold(stops.by, |sum, (_, one)| sum.saturating_add(one.by));
+    // Both counters may count one segment.
+    let no_room = stops.by.saturating_add(drops.iter().map(|(_, one)| one.by).max().unwrap_or(0));
     let is_ahead = |one: &Change| one.is_rising() && one.by >= no_room;
     let ahead = ahead.filter(|one| unread.is_empty() && is_ahead(one));
     let is_heavy = ahead.is_none()
@@ -89,7 +90,11 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             }],
             "none",
         )
-        .verify("nstat shows that TcpExtTCPToZeroWindowAdv no longer rises; ss -tn shows Recv-Q near 0")
+        .verify(if drops.is_empty() {
+            "nstat shows that TcpExtTCPToZeroWindowAdv no longer rises; ss -tn shows Recv-Q near 0"
+        } else {
+            "nstat shows that TcpExtTCPToZeroWindowAdv, TcpExtRcvPruned and TcpExtTCPRcvQDrop no longer rise"
+        })
         .source(&["/proc/net/netstat", "sock_diag (idiag_rqueue)"]),
     );
 }
@@ -111,7 +116,7 @@ fn what(
     let symptom = if stops.is_rising() {
         format!("advertises a zero window {} times a second", words::number(stops.per_s()))
     } else {
-        let per_s = drops.iter().map(|(_, one)| one.per_s()).sum();
+        let per_s = drops.iter().map(|(_, one)| one.per_s()).fold(0.0, f64::max);
         format!("drops {} received segments a second", words::number(per_s))
     };
     if is_ahead {

@@ -1,8 +1,12 @@
 //! What the balancer's counts say of its servers between two samples, and where what is wrong has
 //! its place: at one server, in a zone, or everywhere. Shared by the rules about the balancer.
 
+use std::collections::HashMap;
+
+use model::Address;
+
 use crate::evidence::Units;
-use crate::facts::{Balancer, Facts, ServerCounts};
+use crate::facts::{Balancer, BalancerSample, Facts, ServerCounts};
 use crate::finding::Finding;
 use crate::words;
 
@@ -65,51 +69,55 @@ fn grouped(segments: Units) -> Units {
     Units::new(segments.affected / GROUP, segments.of / GROUP)
 }
 
-/// Whether what `of` counts has ended at `server`, though it exceeds `limit` over all samples: by the time
-/// between the newest two of at least three samples.
-pub(crate) fn has_ended(
-    facts: &Facts,
-    server: &Server<'_>,
-    of: fn(&Server<'_>) -> Units,
-    limit: f64,
-) -> bool {
-    newest(facts, server).is_some_and(|newest| of(server).has_ended(of(&newest), limit))
-}
+/// The balancer's samples before the newest, the latest first, each by service and address: a look at thousands
+/// of servers finds each of them at once.
+pub(crate) struct Spans<'a>(Vec<HashMap<(&'a str, Address), &'a ServerCounts>>);
 
-/// Returns the server's counts between the newest two samples; `None` with fewer than three.
-fn newest<'a>(facts: &'a Facts, server: &Server<'_>) -> Option<Server<'a>> {
-    let is_enough = facts.balancer.get()?.samples.len() >= 3;
-    spans(facts, server).next().filter(|_| is_enough)
-}
+impl<'a> Spans<'a> {
+    /// Empty where there is no balancer, or one sample.
+    pub(crate) fn of(facts: &'a Facts) -> Spans<'a> {
+        let samples = facts.balancer.get().map_or(&[][..], |balancer| balancer.samples.as_slice());
+        let earlier = samples.split_last().map_or(&[][..], |(_, earlier)| earlier);
+        let key = |one: &'a ServerCounts| ((one.service.as_str(), one.address), one);
+        let by_server = |sample: &'a BalancerSample| sample.servers.iter().map(key).collect();
+        Spans(earlier.iter().rev().map(by_server).collect())
+    }
 
-/// Returns the server's counts between each sample and the newest, the shortest span first: what began a
-/// moment ago fills the shortest, and is a small part of the longest.
-pub(crate) fn spans<'a>(facts: &'a Facts, server: &Server<'_>) -> impl Iterator<Item = Server<'a>> {
-    let (address, service) = (server.now.address, server.now.service.clone());
-    let samples = facts.balancer.get().map_or(&[][..], |balancer| balancer.samples.as_slice());
-    let (last, earlier) = samples.split_last().unzip();
-    let same = move |one: &&ServerCounts| one.address == address && one.service == service;
-    let now = last.and_then(|last| last.servers.iter().find(&same));
-    earlier
-        .unwrap_or_default()
-        .iter()
-        .rev()
-        .filter_map(move |sample| between(sample.servers.iter().find(&same), now?))
+    /// Returns a server's counts between each sample and the newest, the shortest span first: what began a
+    /// moment ago fills the shortest, and is a small part of the longest.
+    pub(crate) fn up_to<'s>(
+        &'s self,
+        now: &'a ServerCounts,
+    ) -> impl Iterator<Item = Server<'a>> + use<'s, 'a> {
+        let key = (now.service.as_str(), now.address);
+        // One that is new has done all of its work in between.
+        self.0.iter().filter_map(move |sample| between(sample.get(&key).copied(), now))
+    }
+
+    /// Whether what `of` counts has ended at `server`, though it exceeds `limit` in its span: by the time
+    /// between the newest two of at least three samples.
+    pub(crate) fn has_ended(
+        &self,
+        server: &Server<'a>,
+        of: fn(&Server<'_>) -> Units,
+        limit: f64,
+    ) -> bool {
+        let newest = self.up_to(server.now).next().filter(|_| self.0.len() >= 2);
+        newest.is_some_and(|newest| of(server).has_ended(of(&newest), limit))
+    }
 }
 
 /// The balancer's servers between its first sample and its last, and the seconds between; `None`
 /// where there is no balancer, or too few samples.
-pub(crate) fn servers(facts: &Facts) -> Option<(Vec<Server<'_>>, f64)> {
+pub(crate) fn servers<'a>(facts: &'a Facts, spans: &Spans<'a>) -> Option<(Vec<Server<'a>>, f64)> {
     let balancer: &Balancer = facts.balancer.get()?;
-    let (first, last) = (balancer.samples.first()?, balancer.samples.last()?);
-    let seconds = last.at_ms.checked_sub(first.at_ms).filter(|&ms| ms > 0)? as f64 / 1000.0;
-    let servers = last.servers.iter().filter_map(|now| {
-        let same = |one: &&ServerCounts| one.address == now.address && one.service == now.service;
-        // One that is new has done all of its work in between.
-        let then = first.servers.iter().find(same);
-        between(then, now)
-    });
-    Some((servers.collect(), seconds))
+    let (from, last) = (balancer.samples.first()?.at_ms, balancer.samples.last()?);
+    let seconds = last.at_ms.checked_sub(from).filter(|&ms| ms > 0)? as f64 / 1000.0;
+    let first = spans.0.last()?;
+    let longest = |now: &'a ServerCounts| {
+        between(first.get(&(now.service.as_str(), now.address)).copied(), now)
+    };
+    Some((last.servers.iter().filter_map(longest).collect(), seconds))
 }
 
 /// `None` when counts went backwards: the server was taken away and came again.

@@ -16,7 +16,7 @@
 use crate::evidence::Units;
 use crate::facts::{Facts, ServerCounts};
 use crate::finding::{Certainty, Evidence, Severity};
-use crate::servers::{Place, Server, at_fault, has_ended, mark, servers, spans};
+use crate::servers::{Place, Server, Spans, at_fault, mark, servers};
 use crate::view::Out;
 use crate::words;
 
@@ -30,23 +30,26 @@ type Kind = (&'static str, fn(&Server<'_>) -> Units, fn(&Server<'_>, f64, usize)
 /// Returns the server's counts and whether it is affected. Uses the shortest time up to now that proves it, so
 /// that a new fault is not diluted by earlier traffic; otherwise all samples.
 fn judge<'a>(
-    facts: &'a Facts,
+    spans: &Spans<'a>,
     server: &Server<'a>,
     (_, units, exceeds): Kind,
     peers: usize,
 ) -> (Server<'a>, bool) {
-    let spans: Vec<Server<'_>> = spans(facts, server).collect();
+    let own: Vec<Server<'_>> = spans.up_to(server.now).collect();
     // Each is a chance of a false alarm.
-    let judgements = spans.len() * peers;
-    let proved = spans.into_iter().find(|one| exceeds(one, SHARE_MIN, judgements));
-    match proved.filter(|one| !has_ended(facts, one, units, SHARE_MIN)) {
+    let judgements = own.len() * peers;
+    let proved = own.into_iter().find(|one| exceeds(one, SHARE_MIN, judgements));
+    match proved.filter(|one| !spans.has_ended(one, units, SHARE_MIN)) {
         Some(proved) => (proved, true),
         None => (server.clone(), false),
     }
 }
 
 pub(super) fn check(facts: &Facts, out: &mut Out) {
-    let Some((servers, _)) = servers(facts) else { return super::balancer_unknown(facts, out) };
+    let spans = Spans::of(facts);
+    let Some((servers, _)) = servers(facts, &spans) else {
+        return super::balancer_unknown(facts, out);
+    };
     let busy: Vec<&Server<'_>> = servers.iter().filter(|one| one.segments_sent > 0).collect();
     let kinds: [Kind; 2] = [
         ("lost", |one| one.lost(), |one, limit, peers| one.loses(limit, peers)),
@@ -56,7 +59,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         let (kind, units, _) = one;
         let share = |one: &Server<'_>| units(one).share();
         let judged: Vec<(Server<'_>, bool)> =
-            busy.iter().map(|server| judge(facts, server, one, busy.len())).collect();
+            busy.iter().map(|server| judge(&spans, server, one, busy.len())).collect();
         let judged: Vec<(&Server<'_>, bool)> = judged.iter().map(|(one, is)| (one, *is)).collect();
         let Some(place) = Place::of(&judged) else { continue };
         let worst = judged.iter().filter(|(_, is)| *is);

@@ -19,7 +19,7 @@
 use crate::evidence::Units;
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};
-use crate::servers::{Place, Server, at_fault, has_ended, mark, servers};
+use crate::servers::{Place, Server, Spans, at_fault, mark, servers};
 use crate::view::Out;
 use crate::words;
 
@@ -31,7 +31,8 @@ fn handshakes(server: &Server<'_>) -> Units {
 }
 
 pub(super) fn check(facts: &Facts, out: &mut Out) {
-    let Some((servers, seconds)) = servers(facts) else {
+    let spans = Spans::of(facts);
+    let Some((servers, seconds)) = servers(facts, &spans) else {
         return super::balancer_unknown(facts, out);
     };
     // A server to which nothing was sent says nothing.
@@ -41,7 +42,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         .collect();
     let is_affected = |one: &Server<'_>| {
         one.handshakes().exceeds(SHARE_MIN, busy.len())
-            && !has_ended(facts, one, handshakes, SHARE_MIN)
+            && !spans.has_ended(one, handshakes, SHARE_MIN)
     };
     let judged: Vec<(&Server<'_>, bool)> =
         busy.iter().map(|one| (*one, is_affected(one))).collect();

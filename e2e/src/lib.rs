@@ -46,7 +46,10 @@ pub use counting::Counting;
 pub use issuer::{Issuer, key_set};
 pub use linked::Linked;
 pub use namespace::{Zones, offloads_off};
-pub use peers::{H2SPEC, NAMESPACES, PYTHON_PEERS, VERSITYGW, find};
+pub use peers::{
+    H2SPEC, NAMESPACES, OAUTH2_PROXY, OTEL_COLLECTOR, PEBBLE, PEBBLE_DNS, PYTHON_PEERS, VERSITYGW,
+    find,
+};
 pub use process::{Finished, Process};
 pub use promises::Promises;
 pub use scene::Scene;

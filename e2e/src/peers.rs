@@ -14,9 +14,26 @@ pub const H2SPEC: &str = "target/peers/bin/h2spec";
 /// versitygw, a server of S3 on a folder, which `make peers` builds where there is Go.
 pub const VERSITYGW: &str = "target/peers/bin/versitygw";
 
+/// oauth2-proxy, which `make oauth2-proxy` builds.
+pub const OAUTH2_PROXY: &str = "weir-peers/oauth2-proxy-v7.15.6/oauth2-proxy";
+/// An OpenTelemetry Collector, which `make otel-collector` builds.
+pub const OTEL_COLLECTOR: &str = "weir-peers/otel-collector-v0.161.0/otel-collector";
+/// Pebble, an ACME server, which `make pebble` builds.
+pub const PEBBLE: &str = "weir-peers/pebble-v2.10.1/pebble";
+/// Its DNS server, built with it.
+pub const PEBBLE_DNS: &str = "weir-peers/pebble-v2.10.1/pebble-challtestsrv";
+
+/// Where programs are whose building takes minutes: in the user's cache, for every clone.
+const CACHED: &str = "weir-peers/";
+
 /// Where `command` is. Debian's own folders come first, so that a wrapper in a person's PATH
 /// does not stand between a process and its pid.
 pub fn find(command: &str) -> Option<PathBuf> {
+    if command.starts_with(CACHED) {
+        let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
+        return cache.map(|cache| cache.join(command)).filter(|path| path.is_file());
+    }
     if command.contains('/') {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(command);
         return path.is_file().then_some(path);
@@ -40,7 +57,9 @@ pub(crate) fn are_there(test: &str, needs: &[&str]) -> bool {
     let missing = missing.join(", ");
     let in_ci = std::env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false");
     assert!(!in_ci, "{test}: not there: {missing}; in CI a test that cannot run is a failure");
-    eprintln!("{test}: SKIPPED, not there: {missing} (`make test` installs what tests need)");
+    eprintln!(
+        "{test}: SKIPPED, not there: {missing} (`make test` installs what tests need, `make prove` the rest)"
+    );
     false
 }
 

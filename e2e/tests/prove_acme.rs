@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use e2e::clients::{client, s_client};
-use e2e::{Authority, NAMESPACES, Process, Scene, Weir, find, http, wait};
+use e2e::{Authority, NAMESPACES, PEBBLE, PEBBLE_DNS, Process, Scene, Weir, find, http, wait};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -34,28 +34,14 @@ struct Pebble {
     dns: Process,
 }
 
-/// Where `scripts/install-pebble` builds it.
-fn folder() -> PathBuf {
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
-    cache.unwrap_or_default().join("weir-peers/pebble-v2.10.1")
-}
-
 /// Where Weir's listener for TLS is.
 fn secure(scene: &Scene) -> SocketAddr {
     scene.address(1, 8443)
 }
 
 impl Pebble {
-    /// Starts it; a validation takes up to `slowness_s` seconds. `None`: it is not built, and the test
-    /// is left out. In CI that fails.
-    fn start(scene: &Scene, slowness_s: u32) -> Option<Pebble> {
-        if !folder().join("pebble").exists() {
-            let in_ci = std::env::var("CI").is_ok_and(|ci| !ci.is_empty() && ci != "false");
-            assert!(!in_ci, "Pebble is not there; in CI a test that cannot run is a failure");
-            eprintln!("SKIPPED, Pebble is not there (`scripts/install-pebble` builds it)");
-            return None;
-        }
+    /// Starts it; a validation takes up to `slowness_s` seconds.
+    fn start(scene: &Scene, slowness_s: u32) -> Pebble {
         let (address, management) = (scene.address(20, 14000), scene.address(20, 15000));
         let (dns_address, weir) = (scene.address(20, 8053), scene.ip(1));
         let authority = Authority::new(scene, "directory-ca");
@@ -64,7 +50,7 @@ impl Pebble {
         let dns = Process::start(
             scene,
             "dns",
-            &folder().join("pebble-challtestsrv"),
+            &find(PEBBLE_DNS).unwrap(),
             ["-defaultIPv4", &weir.to_string(), "-defaultIPv6", "", "-http01", "", "-https01", ""]
                 .iter()
                 .chain(&["-tlsalpn01", "", "-doh", "", "-management", &unused])
@@ -85,7 +71,7 @@ impl Pebble {
             0 => "PEBBLE_VA_NOSLEEP=1".to_owned(),
             seconds => format!("PEBBLE_VA_SLEEPTIME={seconds}"),
         };
-        let (program, config) = (folder().join("pebble"), config.display().to_string());
+        let (program, config) = (find(PEBBLE).unwrap(), config.display().to_string());
         let words = [&faults, "PEBBLE_WFE_NONCEREJECT=10", &program.to_string_lossy(), "-strict"];
         let more = ["-config", &config, "-dnsserver", &dns_address.to_string()];
         let env = find("env").expect("env");
@@ -93,7 +79,7 @@ impl Pebble {
         for address in [address, management] {
             wait::until("Pebble", PATIENCE, || TcpStream::connect(address).ok());
         }
-        Some(Pebble { authority, address, management, server, dns })
+        Pebble { authority, address, management, server, dns }
     }
 
     /// A configuration for Weir. Nothing gets past the rules of the plain listener but challenges.
@@ -207,8 +193,8 @@ fn issued(weir: &Weir, from: usize) -> String {
 #[test]
 #[ignore = "needs Pebble: make prove"]
 fn http_01_passes_redirects_and_rules_and_a_renewal_fails_no_request() {
-    let Some(scene) = Scene::new("prove-acme-http", &["curl", "openssl"]) else { return };
-    let Some(mut pebble) = Pebble::start(&scene, 3) else { return };
+    let Some(scene) = Scene::new("prove-acme-http", &["curl", "openssl", PEBBLE]) else { return };
+    let mut pebble = Pebble::start(&scene, 3);
     let config = pebble.config(&scene, "", "", "");
     let mut weir = Weir::start(&scene, &config);
     let seen = s_client(&scene, secure(&scene), &["-servername", NAMES[0]], ASK);
@@ -284,8 +270,8 @@ fn http_01_passes_redirects_and_rules_and_a_renewal_fails_no_request() {
 #[test]
 #[ignore = "needs Pebble: make prove"]
 fn tls_alpn_01_passes_client_certificates() {
-    let Some(scene) = Scene::new("prove-acme-alpn", &["curl", "openssl"]) else { return };
-    let Some(mut pebble) = Pebble::start(&scene, 0) else { return };
+    let Some(scene) = Scene::new("prove-acme-alpn", &["curl", "openssl", PEBBLE]) else { return };
+    let mut pebble = Pebble::start(&scene, 0);
     let clients = Authority::new(&scene, "clients");
     let tls = format!(", client_certificates = {{ {} }}", clients.ca());
     let config = pebble.config(&scene, "", "challenge = \"tls-alpn-01\"", &tls);
@@ -306,8 +292,8 @@ fn tls_alpn_01_passes_client_certificates() {
 #[test]
 #[ignore = "needs Pebble: make prove"]
 fn an_order_survives_a_kill_and_an_upgrade() {
-    let Some(scene) = Scene::new("prove-acme-restart", &["curl"]) else { return };
-    let Some(mut pebble) = Pebble::start(&scene, 5) else { return };
+    let Some(scene) = Scene::new("prove-acme-restart", &["curl", PEBBLE]) else { return };
+    let mut pebble = Pebble::start(&scene, 5);
     let config = pebble.config(&scene, "", "", "");
     let mut weir = Weir::start(&scene, &config);
     let order = || with_extension(&scene, "order");
@@ -338,8 +324,8 @@ fn an_order_survives_a_kill_and_an_upgrade() {
 #[test]
 #[ignore = "needs Pebble: make prove"]
 fn the_state_directory_stays_writable_for_another_user() {
-    let Some(scene) = Scene::new("prove-acme-user", &["curl", NAMESPACES]) else { return };
-    let Some(mut pebble) = Pebble::start(&scene, 0) else { return };
+    let Some(scene) = Scene::new("prove-acme-user", &["curl", NAMESPACES, PEBBLE]) else { return };
+    let mut pebble = Pebble::start(&scene, 0);
     let user = "user = \"nobody\"\ngroup = \"nogroup\"\n";
     let weir = Weir::start(&scene, &pebble.config(&scene, user, "", ""));
     issued(&weir, 0);

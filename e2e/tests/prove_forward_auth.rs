@@ -3,34 +3,21 @@
 //! `scripts/install-oauth2-proxy` builds it.
 
 use std::net::TcpStream;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use e2e::http::{self, Connection};
-use e2e::{App, Process, Scene, Weir, server_tables, wait};
+use e2e::{App, OAUTH2_PROXY, Process, Scene, Weir, find, server_tables, wait};
 
 const SOON: Duration = Duration::from_secs(20);
-
-/// Where `scripts/install-oauth2-proxy` builds it.
-fn program() -> PathBuf {
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
-    cache.unwrap_or_default().join("weir-peers/oauth2-proxy-v7.15.6/oauth2-proxy")
-}
 
 #[test]
 #[ignore = "needs a program that only `make prove` builds"]
 fn oauth2_proxy_lets_users_pass_after_they_log_in() {
-    let Some(scene) = Scene::new("prove-forward-auth", &["python3", "htpasswd"]) else {
+    let Some(scene) = Scene::new("prove-forward-auth", &["python3", "htpasswd", OAUTH2_PROXY])
+    else {
         return;
     };
-    if !program().exists() {
-        let in_ci = std::env::var("CI").is_ok_and(|ci| !ci.is_empty() && ci != "false");
-        assert!(!in_ci, "oauth2-proxy is not there; in CI a test that cannot run is a failure");
-        eprintln!("SKIPPED, oauth2-proxy is not there (`scripts/install-oauth2-proxy` builds it)");
-        return;
-    }
     let made = Command::new("htpasswd").args(["-nbBC", "5", "ann", "a"]).output().unwrap();
     let users = scene.file("users", made.stdout).display().to_string();
     let (app, auth) = (App::start(&scene, 11, &[]), scene.address(12, 4180));
@@ -49,7 +36,7 @@ fn oauth2_proxy_lets_users_pass_after_they_log_in() {
         "--cookie-secret=0123456789abcdef".to_owned(),
         "--cookie-secure=false".to_owned(),
     ];
-    let _server = Process::start(&scene, "oauth2-proxy", &program(), &words);
+    let _server = Process::start(&scene, "oauth2-proxy", &find(OAUTH2_PROXY).unwrap(), &words);
     wait::until("oauth2-proxy", SOON, || TcpStream::connect(auth).ok());
     let rest = format!(
         "[[route]]\npath = \"/oauth2\"\nservice = \"auth\"\n\

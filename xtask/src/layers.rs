@@ -51,6 +51,7 @@ const PACKAGES: &[(&str, Layer)] = &[
     ("admin-api", Layer::Reports),
     ("trace-report", Layer::Reports),
     ("load-report", Layer::Reports),
+    ("otlp", Layer::Reports),
     ("os", Layer::Os),
     ("transport", Layer::Transport),
     ("proxy", Layer::Shells),
@@ -58,6 +59,7 @@ const PACKAGES: &[(&str, Layer)] = &[
     ("admin", Layer::Shells),
     ("collect", Layer::Shells),
     ("acme", Layer::Shells),
+    ("telemetry", Layer::Shells),
     ("load", Layer::Shells),
     ("sample", Layer::Shells),
     ("upload", Layer::Shells),
@@ -76,7 +78,7 @@ pub(crate) const UNSAFE_PACKAGE: &str = "os";
 
 /// What a pure package may use from crates.io. None of these opens, waits or reads a clock; one
 /// that does has no place below the shells. (rustls reads the clock, but only within a handshake
-/// that a shell carries.)
+/// that a shell carries. Of opentelemetry-proto, only the messages are used, not the SDK beside them.)
 pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "annotate-snippets",
     "arc-swap",
@@ -93,6 +95,7 @@ pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "httpdate",
     "ipnet",
     "memchr",
+    "opentelemetry-proto",
     "postcard",
     "prost",
     "rcgen",

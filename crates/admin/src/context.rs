@@ -1,22 +1,18 @@
 //! The state shared by the API's handlers.
 
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use decide::{Published, Registry};
+use decide::Published;
 use tokio::sync::watch;
 
-use crate::Sources;
+use crate::Exposed;
 use crate::feed::Feed;
 
 /// The handlers' state.
 pub(crate) struct Context {
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) counters: Arc<observe::Registry>,
-    pub(crate) sources: Sources,
-    pub(crate) ready: Arc<AtomicBool>,
-    pub(crate) workers: usize,
-    pub(crate) version: &'static str,
+    /// What it shows.
+    pub(crate) exposed: Exposed,
     /// Locked while a configuration is being loaded.
     pub(crate) reloading: tokio::sync::Mutex<()>,
     /// True when the listener is to stop.
@@ -29,5 +25,13 @@ impl Context {
     /// Returns the configuration in force.
     pub(crate) fn published(&self) -> Arc<Published> {
         self.registry.load_full()
+    }
+}
+
+impl Deref for Context {
+    type Target = Exposed;
+
+    fn deref(&self) -> &Exposed {
+        &self.exposed
     }
 }

@@ -5,47 +5,65 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use decide::{EndpointView, Published, ServiceView};
 use model::{Address, Administrative, Health, Maintained, Moment};
+use observe::exposition::protobuf::MetricFamily;
 use observe::exposition::{
     CertificateGauges, FindingGauges, Format, Gauges, ListenerGauges, ServerGauges, ServiceGauges,
     write,
 };
 
-use crate::context::Context;
+use crate::Exposed;
 use crate::process;
 
 /// Returns all metrics in `format`.
-pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> Vec<u8> {
-    let published = context.registry.load_full();
+pub(crate) fn exposition(exposed: &Exposed, format: Format, now: Moment) -> Vec<u8> {
+    let published = exposed.registry.load_full();
     let views = views(&published, now);
+    write(&exposed.counters.totals(), &gauges(exposed, &published, &views), format)
+}
+
+/// Returns all metrics.
+pub(crate) fn families(exposed: &Exposed, now: Moment) -> Vec<MetricFamily> {
+    let published = exposed.registry.load_full();
+    let views = views(&published, now);
+    observe::exposition::families(&exposed.counters.totals(), &gauges(exposed, &published, &views))
+}
+
+/// Returns all current values.
+fn gauges<'a>(
+    exposed: &'a Exposed,
+    published: &'a Published,
+    views: &'a [ServiceView],
+) -> Gauges<'a> {
     // Both are in the order of the IDs.
     let services = views.iter().zip(&published.snapshot.services);
-    let idle = context.sources.idle_connections.as_ref().map(|idle| idle());
-    let gauges = Gauges {
-        version: context.version,
+    let sources = &exposed.sources;
+    let idle = sources.idle_connections.as_ref().map(|idle| idle());
+    Gauges {
+        version: exposed.version,
         generation: published.generation,
-        workers: context.workers as u64,
-        worker_connections: context.sources.worker_connections.as_ref().map(|each| each()),
-        request_buffers: context.sources.request_buffers.as_ref().map(|gauges| gauges()),
-        compression: context.sources.compression.as_ref().map(|gauges| gauges()),
-        mirrors: context.sources.mirrors.as_ref().map(|gauges| gauges()),
+        workers: exposed.workers as u64,
+        worker_connections: sources.worker_connections.as_ref().map(|each| each()),
+        request_buffers: sources.request_buffers.as_ref().map(|gauges| gauges()),
+        compression: sources.compression.as_ref().map(|gauges| gauges()),
+        mirrors: sources.mirrors.as_ref().map(|gauges| gauges()),
         process: process::gauges(),
-        reloads: context.sources.reload_gauges.as_ref().map(|gauges| gauges()),
+        reloads: sources.reload_gauges.as_ref().map(|gauges| gauges()),
         listeners: published.snapshot.listeners.iter().map(listener).collect(),
         certificates: published.snapshot.listeners.iter().flat_map(certificates).collect(),
-        key_sets: context.sources.key_sets.as_ref().map(|sets| sets()).unwrap_or_default(),
-        findings: findings(context),
-        services: services.map(|(view, spec)| service(context, view, spec)).collect(),
-        routes_in_maintenance: routes_in_maintenance(context, &published),
+        key_sets: sources.key_sets.as_ref().map(|sets| sets()).unwrap_or_default(),
+        findings: findings(exposed),
+        services: services.map(|(view, spec)| service(exposed, view, spec)).collect(),
+        routes_in_maintenance: routes_in_maintenance(exposed, published),
         servers: views.iter().flat_map(|view| servers(view, idle.as_ref())).collect(),
         server_histograms: published.snapshot.metrics.server_histograms,
-        probes: (context.sources.probes)(),
-    };
-    write(&context.counters.totals(), &gauges, format)
+        probes: (sources.probes)(),
+        telemetry: sources.telemetry.as_ref().map(|counts| counts()).unwrap_or_default(),
+    }
 }
 
 /// Returns how many findings are present, by rule and severity.
-fn findings(context: &Context) -> Vec<FindingGauges> {
-    let report = context.sources.findings.as_ref().map(|findings| findings()).unwrap_or_default();
+fn findings(exposed: &Exposed) -> Vec<FindingGauges> {
+    let report = exposed.sources.findings.as_ref().map(|findings| findings()).unwrap_or_default();
     let mut present = BTreeMap::new();
     for seen in report.findings.into_iter().filter(|seen| seen.is_present) {
         *present.entry((seen.finding.severity, seen.finding.rule.into_owned())).or_insert(0) += 1;
@@ -79,11 +97,11 @@ fn certificates(listener: &model::Listener) -> impl Iterator<Item = CertificateG
 }
 
 fn service<'a>(
-    context: &Context,
+    exposed: &Exposed,
     service: &'a ServiceView,
     spec: &model::Service,
 ) -> ServiceGauges<'a> {
-    let switched = context.registry.maintenance();
+    let switched = exposed.registry.maintenance();
     let maintenance = switched.in_force(Maintained::Service, &spec.name, spec.maintenance);
     ServiceGauges {
         maintenance: maintenance.is_some(),
@@ -93,8 +111,8 @@ fn service<'a>(
     }
 }
 
-fn routes_in_maintenance<'a>(context: &Context, published: &'a Published) -> Vec<&'a str> {
-    let switched = context.registry.maintenance();
+fn routes_in_maintenance<'a>(exposed: &Exposed, published: &'a Published) -> Vec<&'a str> {
+    let switched = exposed.registry.maintenance();
     let is_in = |route: &&model::Route| {
         switched.in_force(Maintained::Route, &route.name, route.maintenance).is_some()
     };

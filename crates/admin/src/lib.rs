@@ -41,7 +41,8 @@ use admin_api::status::Acme;
 use decide::Registry;
 use history::History;
 use model::{Address, Snapshot};
-use observe::exposition::{BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges};
+use observe::exposition::protobuf::MetricFamily;
+use observe::exposition::{BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges, TelemetryGauges};
 use observe::{InFlightFilter, InFlightReport};
 use os::unix_socket::SocketFile;
 use serde_json::Value;
@@ -113,6 +114,8 @@ pub struct Sources {
     pub changes: Option<Source<Vec<Change>>>,
     /// How reloads ended, for `/metrics`.
     pub reload_gauges: Option<Source<ReloadGauges>>,
+    /// What the collector was sent, for `/metrics`.
+    pub telemetry: Option<Source<Vec<TelemetryGauges>>>,
     /// Certificates by ACME, for `/api/v1/status`.
     pub acme: Option<Source<Option<Acme>>>,
     /// Whether servers may be changed now.
@@ -140,6 +143,7 @@ impl Default for Sources {
             history: None,
             changes: None,
             reload_gauges: None,
+            telemetry: None,
             acme: None,
             switches: Switches::default(),
         }
@@ -159,18 +163,17 @@ pub enum ReloadError {
 impl Exposed {
     /// `stopped` becomes true when the listener is to stop.
     fn into_context(self, stopped: watch::Receiver<bool>) -> context::Context {
-        let Exposed { registry, counters, sources, ready, workers, version } = self;
         context::Context {
-            registry,
-            counters,
-            sources,
-            ready,
-            workers,
-            version,
+            exposed: self,
             reloading: tokio::sync::Mutex::new(()),
             stopped,
             feed: feed::Feed::new(),
         }
+    }
+
+    /// Returns all metrics at this moment.
+    pub fn metrics(&self) -> Vec<MetricFamily> {
+        gather::families(self, os::clock::now())
     }
 }
 

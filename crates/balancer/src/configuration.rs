@@ -2,8 +2,9 @@
 
 use model::{
     Action, Address, Balance, Certificate, CheckKind, Content, ContentCoding, ErrorPage, ErrorSet,
-    FieldChanges, FieldMatch, HostPattern, Listener, Log, Maintenance, PathMatch, Protocol,
-    RedactQuery, Respond, ResponseFilter, Route, Service, ServiceTls, Snapshot, Text, UnknownNames,
+    FieldChanges, FieldMatch, HostPattern, Listener, Log, LogSample, Maintenance, PathMatch,
+    Protocol, RedactQuery, Respond, ResponseFilter, Route, Service, ServiceTls, Snapshot, Text,
+    UnknownNames,
 };
 use serde_json::{Value, json};
 
@@ -43,6 +44,18 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
             "interval_ms": millis(snapshot.metrics.interval),
             "prefix": snapshot.metrics.prefix,
         },
+        "otlp": snapshot.otlp.as_ref().map(|otlp| json!({
+            "endpoint": otlp.collector.url.to_string(),
+            "ca": otlp.collector.ca.as_ref().map(|ca| &ca.path),
+            "header": otlp.fields.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            "service_name": otlp.service_name,
+            "traces": otlp.traces.as_ref().map(|traces| json!({
+                "sample": shares(&traces.shares),
+                "traces_per_cause_max": traces.per_cause_max,
+            })),
+            "metrics_interval_ms": otlp.metrics_interval.map(millis),
+            "logs": otlp.logs,
+        })),
         "acme": snapshot.acme.as_ref().map(|acme| json!({
             "directory": &*acme.directory,
             "ca": acme.ca.path,
@@ -85,13 +98,17 @@ fn log(log: &Log) -> Value {
             RedactQuery::Names(names) => json!(names),
             RedactQuery::Everything => json!(["*"]),
         },
-        "sample": log.sample.0.iter().map(|(of, share)| {
-            (of.to_string(), json!(share))
-        }).collect::<serde_json::Map<_, _>>(),
+        "sample": shares(&log.sample),
         "tcp_info": log.tcp_info,
         "decisions": log.decisions,
         "explain_token_file": log.explain_token_file,
     })
+}
+
+/// Returns shares by result.
+fn shares(sample: &LogSample) -> Value {
+    let shares = sample.0.iter().map(|(of, share)| (of.to_string(), json!(share)));
+    Value::Object(shares.collect())
 }
 
 fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {

@@ -19,6 +19,7 @@ mod commands;
 pub mod configuration;
 mod events;
 mod explain_token;
+mod exporter;
 mod findings;
 mod fixed_settings;
 mod garbage;

@@ -1,4 +1,4 @@
-//! The program's own log, on standard error. (The proxy writes the access log.)
+//! The program's own log, on standard error and to a collector. (The proxy writes the access log.)
 //!
 //! Lines that a peer can cause, by what it sends or how it behaves, are rate limited and
 //! summarised: those of libraries, and those of the crates that serve connections.
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use diagnose::words::thousands;
 use observe::log_limit::{Held, LogLimit, WINDOW};
+use otlp::{LogEvent, Severity};
+use telemetry::Events;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
@@ -80,9 +82,9 @@ where
         .with_target(false)
         .with_writer(writer);
     if options.json {
-        Box::new(log.json().flatten_event(true).finish().with(Limited))
+        Box::new(log.json().flatten_event(true).finish().with(Limited).with(Exported))
     } else {
-        Box::new(log.compact().finish().with(Limited))
+        Box::new(log.compact().finish().with(Limited).with(Exported))
     }
 }
 
@@ -118,6 +120,61 @@ impl<S: Subscriber> Layer<S> for Limited {
         event.record(&mut line);
         let kind = Kind { metadata, server: line.server };
         limit().admit(&kind, os::clock::now(), || line.message)
+    }
+}
+
+/// Where the lines go besides standard error.
+static COLLECTOR: OnceLock<Events> = OnceLock::new();
+
+/// Sends the log to the collector, too, whenever there is one.
+pub(crate) fn send_to(events: Events) {
+    // A process has one collector.
+    let _ = COLLECTOR.set(events);
+}
+
+/// Sends lines to the collector.
+struct Exported;
+
+impl<S: Subscriber> Layer<S> for Exported {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let Some(events) = COLLECTOR.get().filter(|events| events.are_sent()) else { return };
+        let metadata = event.metadata();
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        events.put(LogEvent {
+            unix_us: u64::try_from(os::clock::wall().as_micros()).unwrap_or(u64::MAX),
+            severity: match *metadata.level() {
+                Level::ERROR => Severity::Error,
+                Level::WARN => Severity::Warn,
+                Level::INFO => Severity::Info,
+                Level::DEBUG => Severity::Debug,
+                Level::TRACE => Severity::Trace,
+            },
+            target: metadata.target().to_owned(),
+            message: fields.message,
+            fields: fields.others,
+        });
+    }
+}
+
+/// All parts of a line.
+#[derive(Default)]
+struct Fields {
+    message: String,
+    others: Vec<(String, String)>,
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let text = format!("{value:?}");
+        match field.name() {
+            "message" => self.message = text,
+            name => self.others.push((name.to_owned(), text)),
+        }
     }
 }
 

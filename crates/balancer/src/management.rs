@@ -13,6 +13,7 @@ use model::{Address, Metrics, Snapshot};
 use crate::background::Background;
 use crate::built_in_doctor;
 use crate::changes::{Changes, Watch};
+use crate::exporter::Exporter;
 use crate::findings::Findings;
 use crate::sockets::Doors;
 use crate::traffic_history;
@@ -33,6 +34,8 @@ pub(crate) struct Managed<'a> {
     pub(crate) earlier: Vec<Change>,
     /// What obtains certificates.
     pub(crate) certificates: certificates::Shared,
+    /// What receives the metrics.
+    pub(crate) exporter: &'a Exporter,
     /// What the API shows and does through the workers; the rest is filled in here.
     pub(crate) sources: admin::Sources,
 }
@@ -61,6 +64,23 @@ fn push(
     })
 }
 
+/// Adds what the workers know.
+fn of_workers(in_flight: proxy::InFlightReader, sources: admin::Sources) -> admin::Sources {
+    let in_flight = Arc::new(in_flight);
+    let (spread, bodies) = (Arc::clone(&in_flight), Arc::clone(&in_flight));
+    let (compressing, fetching) = (Arc::clone(&in_flight), Arc::clone(&in_flight));
+    let mirroring = Arc::clone(&in_flight);
+    admin::Sources {
+        in_flight: Some(Arc::new(move |wanted| in_flight.in_flight(wanted))),
+        worker_connections: Some(Arc::new(move || spread.connections_by_worker())),
+        request_buffers: Some(Arc::new(move || budget(bodies.request_buffers()))),
+        compression: Some(Arc::new(move || budget(compressing.compression()))),
+        mirrors: Some(Arc::new(move || budget(mirroring.mirrors()))),
+        key_sets: Some(Arc::new(move || fetching.key_sets())),
+        ..sources
+    }
+}
+
 /// Returns the idle connections over all workers, by server.
 fn idle_connections(registry: &decide::Registry) -> HashMap<Address, u32> {
     let published = registry.load_full();
@@ -73,7 +93,7 @@ impl Management {
     /// target.
     pub(crate) fn start(managed: Managed<'_>, doors: Doors) -> Result<Management, Vec<String>> {
         let Managed { snapshot, registry, counters, control, ready, workers, .. } = managed;
-        let Managed { in_flight, certificates, sources, earlier, .. } = managed;
+        let Managed { in_flight, certificates, sources, earlier, exporter, .. } = managed;
         let findings = Findings::default();
         let watched = built_in_doctor::Sources {
             registry: Arc::clone(registry),
@@ -98,26 +118,17 @@ impl Management {
         let history_reader = traffic_history::start(counted, Arc::clone(&history), looks)
             .map_err(|error| vec![format!("history: {error}")])?;
         let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
-        let in_flight = Arc::new(in_flight);
-        let (spread, bodies) = (Arc::clone(&in_flight), Arc::clone(&in_flight));
-        let (compressing, fetching) = (Arc::clone(&in_flight), Arc::clone(&in_flight));
-        let mirroring = Arc::clone(&in_flight);
         let sources = admin::Sources {
             plan: Arc::new(move || probe_report::running_plan(&control)),
             configuration: Arc::new(configuration::to_json),
             probes: Arc::new(move || probe_report::probes(&probed)),
-            in_flight: Some(Arc::new(move |wanted| in_flight.in_flight(wanted))),
-            worker_connections: Some(Arc::new(move || spread.connections_by_worker())),
-            request_buffers: Some(Arc::new(move || budget(bodies.request_buffers()))),
-            compression: Some(Arc::new(move || budget(compressing.compression()))),
-            mirrors: Some(Arc::new(move || budget(mirroring.mirrors()))),
-            key_sets: Some(Arc::new(move || fetching.key_sets())),
             findings: Some(Arc::new(move || findings.report())),
             history: Some(Arc::clone(&history)),
             changes: Some(changes.source()),
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),
             acme: Some(Arc::new(move || certificates::report(&certificates))),
-            ..sources
+            telemetry: Some(exporter.gauges(Arc::clone(registry))),
+            ..of_workers(in_flight, sources)
         };
         let exposed = admin::Exposed {
             registry: Arc::clone(registry),
@@ -127,6 +138,7 @@ impl Management {
             workers,
             version: env!("CARGO_PKG_VERSION"),
         };
+        exporter.expose(exposed.clone());
         let metrics = |error| vec![format!("metrics: {error}")];
         let scrape = doors.metrics.map(|door| scrape::start(door, exposed.clone()));
         let scrape = scrape.transpose().map_err(metrics)?;

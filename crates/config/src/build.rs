@@ -10,8 +10,8 @@ use std::sync::Arc;
 use model::{
     Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Content, Cors,
     ErrorPage, FieldMatch, Forward, HostPattern, Listener, ListenerId, ListenerTls, Material,
-    Metrics, MetricsListener, Mirror, PathMatch, Protocol, RequestFilter, Respond, ResponseFilter,
-    Route, RouteMatch, Service, Snapshot, Split, Text,
+    Metrics, MetricsListener, Mirror, Otlp, PathMatch, Protocol, RequestFilter, Respond,
+    ResponseFilter, Route, RouteMatch, Service, Snapshot, Split, Text,
 };
 
 use crate::diagnostic::At;
@@ -37,6 +37,8 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         listener.error_pages = error_pages(raw, files)?;
     }
     let metrics = metrics(document.metrics, files.metrics);
+    let otlp = document.otlp.zip(files.collector);
+    let otlp = otlp.map(|(raw, collector)| Otlp { collector, ..raw.otlp });
     let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
     for (mut raw, files) in document.routes.into_iter().zip(files.routes) {
         let RouteFiles { content, pages } = files;
@@ -70,9 +72,10 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         run_as: document.run_as,
         admin: document.admin.map(RawAdmin::built),
         metrics,
+        otlp,
         acme,
         resolver: document.resolver,
-        log: document.log,
+        log: document.log.log,
         reload: document.reload,
         doctor: document.doctor,
         listeners,

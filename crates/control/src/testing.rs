@@ -27,6 +27,7 @@ pub(crate) fn block_on(body: impl Future<Output = ()>) {
 /// Returns a configuration of these services and nothing else.
 pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> Snapshot {
     Snapshot {
+        otlp: None,
         acme: None,
         zone: None,
         workers: None,

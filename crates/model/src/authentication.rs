@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{HttpUrl, Material, ServiceId};
+use crate::{HttpPeer, Material, ServiceId};
 
 /// A way for requests to prove who sends them, which routes may require.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,17 +65,7 @@ pub enum KeySource {
     /// A file.
     File(Material),
     /// The issuer of the tokens, from which it is fetched again and again.
-    Issuer(IssuerKeys),
-}
-
-/// A key set that is fetched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IssuerKeys {
-    /// Its URL (`jwks_uri` of `OpenID` Connect Discovery).
-    pub url: HttpUrl,
-    /// The authorities that the certificate of its server is verified by, PEM; `None`: the URL is not
-    /// `https`.
-    pub ca: Option<Material>,
+    Issuer(HttpPeer),
 }
 
 /// How a server is asked whether a request may pass, and what becomes of its response.

@@ -23,6 +23,7 @@ mod log;
 mod maintenance;
 mod moment;
 mod networks;
+mod otlp;
 mod outcome;
 pub mod path;
 mod server_latency;
@@ -46,7 +47,7 @@ pub use admin::{Admin, Metrics, MetricsListener};
 pub use affinity::{Affinity, AffinityKey, AffinityKeyFile};
 pub use authentication::{
     Authentication, AuthenticationId, AuthenticationScheme, AuthenticationWord, ForwardRules,
-    IdentityField, IdentityValue, IssuerKeys, KeySource, TokenRules,
+    IdentityField, IdentityValue, KeySource, TokenRules,
 };
 pub use cause::{Cause, Ending, Fault, Page};
 pub use check::{BodyExpectation, Check, CheckKind, CheckWord, ProbeIdentity, ProbeSpec, ProbeTls};
@@ -63,6 +64,7 @@ pub use log::{
 pub use maintenance::{Maintained, Maintenance};
 pub use moment::Moment;
 pub use networks::Networks;
+pub use otlp::{Otlp, TraceSample};
 pub use outcome::{Attempt, Timings};
 pub use server_latency::ServerLatency;
 pub use server_state::{Administrative, CauseCounts, Health, ServerState};
@@ -87,5 +89,5 @@ pub use traffic::{
     RateKey, RateKeyWord, RateLimit, Redirect, Respond, Rewrite, Route, RouteMatch, Split,
 };
 pub use trial::{Trial, TrialCounts, TrialOutcome, TrialRow};
-pub use url::{HttpUrl, UrlError};
+pub use url::{HttpPeer, HttpUrl, UrlError};
 pub use words::{UnknownWord, Words};

@@ -58,6 +58,8 @@ pub enum AccessLog {
     File(PathBuf),
     /// Sent to a syslog collector.
     Syslog(Syslog),
+    /// Sent to the OpenTelemetry collector of the configuration.
+    Otlp,
 }
 
 crate::word_of! {
@@ -66,15 +68,16 @@ crate::word_of! {
         Stdout = "stdout",
         File(_) = "file",
         Syslog(_) = "syslog",
+        Otlp = "otlp",
     }
 }
 
-/// Writes the destination as a configuration has it: `off`, `stdout`, the file's path, or the
+/// Writes the destination as a configuration has it: `off`, `stdout`, `otlp`, the file's path, or the
 /// collector.
 impl fmt::Display for AccessLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AccessLog::Off | AccessLog::Stdout => f.write_str(self.as_str()),
+            AccessLog::Off | AccessLog::Stdout | AccessLog::Otlp => f.write_str(self.as_str()),
             AccessLog::File(path) => path.display().fmt(f),
             AccessLog::Syslog(syslog) => syslog.fmt(f),
         }

@@ -12,6 +12,10 @@ pub struct Attempt {
     pub server: Address,
     /// Why it failed.
     pub cause: Cause,
+    /// From the beginning of the exchange to that of the attempt.
+    pub after: Duration,
+    /// From there to its failure.
+    pub took: Duration,
 }
 
 /// The durations of an exchange's stages. A stage that was not reached is zero.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::{
     Acme, AcmeCertificate, Address, Admin, Authentication, AuthenticationId, Certificate,
-    ClientAddress, ErrorPage, HostPattern, ListenerTls, Log, Metrics, Networks, Route, Service,
-    SocketAccess,
+    ClientAddress, ErrorPage, HostPattern, ListenerTls, Log, Metrics, Networks, Otlp, Route,
+    Service, SocketAccess,
 };
 
 /// Index of a service in [`Snapshot::services`].
@@ -51,6 +51,8 @@ pub struct Snapshot {
     pub admin: Option<Admin>,
     /// Where metrics are pushed.
     pub metrics: Metrics,
+    /// Where traces, metrics and logs are sent by OTLP.
+    pub otlp: Option<Otlp>,
     /// How certificates are obtained by ACME; `None`: no listener uses it.
     pub acme: Option<Arc<Acme>>,
     /// The DNS server for servers' names; `None`: those of /etc/resolv.conf.
@@ -88,6 +90,7 @@ impl Snapshot {
             run_as: None,
             admin: None,
             metrics: Metrics::none(),
+            otlp: None,
             acme: None,
             resolver: None,
             log: Log::none(),

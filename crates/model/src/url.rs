@@ -1,10 +1,13 @@
 //! URLs of peers that a configuration names.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use http::Uri;
 use http::uri::PathAndQuery;
+
+use crate::Material;
 
 /// An `http` or `https` URL (RFC 9110 section 4.2), without user information.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -14,6 +17,15 @@ pub struct HttpUrl {
     host: String,
     port: u16,
     target: String,
+}
+
+/// A server that Weir itself sends requests to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpPeer {
+    /// Its URL.
+    pub url: HttpUrl,
+    /// The authorities that its certificate is verified by, PEM; `None`: the URL is not `https`.
+    pub ca: Option<Material>,
 }
 
 /// Why a text is no [`HttpUrl`]; displays as half a sentence.
@@ -39,6 +51,13 @@ impl HttpUrl {
     /// Returns the port; that of the scheme by default.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Returns whether the host is this machine, so that what is exchanged with it crosses no network.
+    pub fn is_of_this_machine(&self) -> bool {
+        let address = self.host.parse::<IpAddr>();
+        let is_loopback = address.is_ok_and(|address| address.is_loopback());
+        is_loopback || self.host.eq_ignore_ascii_case("localhost")
     }
 
     /// Returns path and query, for the request line.

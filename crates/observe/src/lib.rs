@@ -24,6 +24,8 @@ pub use exposition::{Format, Gauges};
 pub use histogram::Histogram;
 pub use in_flight::{InFlight, InFlightFilter, InFlightReport, Stage};
 pub use kept::{KeptExchange, KeptExchanges, KeptFor, KeptOfService};
-pub use record::{AccessRecord, Concurrency, TcpRecord, TcpSide, TlsRecord};
+pub use record::{
+    AccessRecord, AttemptSpan, Concurrency, TcpRecord, TcpSide, TlsRecord, TraceExport, TraceRecord,
+};
 pub use registry::{ListenerTotals, Registry, ServiceTotals, Totals};
 pub use timestamp::{Timestamp, TimestampCache};

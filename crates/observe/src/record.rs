@@ -89,6 +89,87 @@ pub struct AccessRecord<'a> {
     pub response: Option<&'a ResponseHead>,
     /// The share of such lines that is written, if not all are.
     pub sample_rate: Option<f64>,
+    /// Its trace, if Weir records traces.
+    pub trace: Option<TraceRecord<'a>>,
+}
+
+/// The trace of an exchange. IDs are hexadecimal digits.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceRecord<'a> {
+    /// The trace's ID.
+    pub trace: &'a [u8; 32],
+    /// The ID of the exchange's span.
+    pub span: [u8; 16],
+    /// That of its parent; `None`: the trace begins here.
+    pub parent: Option<&'a [u8; 16]>,
+    /// The flag by which whoever began the trace asks others to record it.
+    pub is_sampled: bool,
+    /// What its spans need beside; `None` in an access line.
+    pub export: Option<TraceExport<'a>>,
+}
+
+/// What the line of an exchange that becomes a trace has in addition.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceExport<'a> {
+    /// Why it becomes one.
+    pub why: &'static str,
+    /// When it ended, since 1970.
+    pub ended: Duration,
+    /// The spans of its attempts, oldest first.
+    pub attempts: &'a [AttemptSpan],
+}
+
+/// The span of an attempt.
+#[derive(Clone, Copy, Debug)]
+pub struct AttemptSpan {
+    /// Its ID.
+    pub span: [u8; 16],
+    /// From the beginning of the exchange to that of the attempt.
+    pub after: Duration,
+    /// From there to its end.
+    pub took: Duration,
+}
+
+impl TraceRecord<'_> {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"id\":\"");
+        out.extend_from_slice(self.trace);
+        out.extend_from_slice(b"\",\"span\":\"");
+        out.extend_from_slice(&self.span);
+        match self.parent {
+            Some(parent) => {
+                out.extend_from_slice(b"\",\"parent\":\"");
+                out.extend_from_slice(parent);
+                out.extend_from_slice(b"\",\"sampled\":");
+            }
+            None => out.extend_from_slice(b"\",\"parent\":null,\"sampled\":"),
+        }
+        out.extend_from_slice(if self.is_sampled { b"true" } else { b"false" });
+        if let Some(export) = &self.export {
+            export.write_json(out);
+        }
+        out.push(b'}');
+    }
+}
+
+impl TraceExport<'_> {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b",\"why\":");
+        push_json(out, self.why.as_bytes());
+        out.extend_from_slice(b",\"end_unix_us\":");
+        push_u64(out, u64::try_from(self.ended.as_micros()).unwrap_or(u64::MAX));
+        out.extend_from_slice(b",\"attempts\":[");
+        for (index, attempt) in self.attempts.iter().enumerate() {
+            out.extend_from_slice(if index == 0 { b"{\"span\":\"" } else { b",{\"span\":\"" });
+            out.extend_from_slice(&attempt.span);
+            out.extend_from_slice(b"\",\"after_ms\":");
+            push_millis(out, attempt.after);
+            out.extend_from_slice(b",\"took_ms\":");
+            push_millis(out, attempt.took);
+            out.push(b'}');
+        }
+        out.push(b']');
+    }
 }
 
 /// The TLS parameters negotiated with a client.
@@ -265,6 +346,12 @@ impl AccessRecord<'_> {
             out.extend_from_slice(b",\"auth_ms\":");
             push_millis(out, self.timings.authentication);
         }
+        if let Some(trace) = &self.trace {
+            out.extend_from_slice(b",\"route\":");
+            push_json(out, self.route.unwrap_or_default().as_bytes());
+            out.extend_from_slice(b",\"trace\":");
+            trace.write_json(out);
+        }
     }
 
     /// Appends the record as one line: time, status, cause, total milliseconds, method, host and
@@ -357,6 +444,10 @@ impl AccessRecord<'_> {
         }
         out.extend_from_slice(b" id=");
         push_text(out, self.request_id);
+        if let Some(trace) = &self.trace {
+            out.extend_from_slice(b" trace=");
+            out.extend_from_slice(trace.trace);
+        }
         if let Some(detail) = self.detail {
             out.extend_from_slice(b" detail=");
             push_text(out, detail.as_bytes());

@@ -3,7 +3,6 @@
 
 mod syslog;
 
-use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,10 +12,10 @@ use std::time::Duration;
 
 use model::AccessLog;
 
-use syslog::{Batch, Collector};
+use crate::line_batch::{Batch, TakesLines};
 
-/// Size at which a batch is handed over. The worker's timer hands over smaller ones.
-const BATCH_BYTES: usize = 32 * 1024;
+use syslog::Collector;
+
 /// Maximum number of batches queued for the writer by all workers together: 8 MiB of lines.
 const ORDERS_MAX: usize = 256;
 
@@ -56,15 +55,22 @@ impl AccessTarget {
     /// process, still root, is about to switch to: a new file is created as theirs, and symbolic
     /// links are not followed.
     ///
+    /// `collector` is written to if the configuration names the OpenTelemetry collector.
+    ///
     /// # Errors
     /// When the file cannot be opened for appending.
-    pub fn open(log: &AccessLog, owner: Option<(u32, u32)>) -> io::Result<AccessTarget> {
+    pub fn open(
+        log: &AccessLog,
+        owner: Option<(u32, u32)>,
+        collector: impl FnOnce() -> Box<dyn Write + Send>,
+    ) -> io::Result<AccessTarget> {
         Ok(AccessTarget(match log {
             AccessLog::Off => Target::Stream(Box::new(io::sink())),
             AccessLog::Stdout => Target::Stream(Box::new(io::stdout())),
             AccessLog::File(path) => Target::Stream(Box::new(os::log_file::append(path, owner)?)),
             // A collector may come later than Weir.
             AccessLog::Syslog(syslog) => Target::Collector(Box::new(Collector::new(syslog))),
+            AccessLog::Otlp => Target::Stream(collector()),
         }))
     }
 }
@@ -179,74 +185,34 @@ fn next_order(collector: &Collector, orders: &Receiver<Order>) -> Result<Order, 
     }
 }
 
-/// A worker's lines that have not been handed over yet.
-pub(crate) struct AccessBatch {
-    sink: AccessSink,
-    lines: RefCell<Vec<u8>>,
-    /// Lent to what writes a line.
-    spare: RefCell<Vec<u8>>,
-    count: Cell<u64>,
-    dropped: Cell<u64>,
-}
-
-impl AccessBatch {
-    pub(crate) fn new(sink: AccessSink) -> AccessBatch {
-        AccessBatch {
-            sink,
-            lines: RefCell::default(),
-            spare: RefCell::default(),
-            count: Cell::new(0),
-            dropped: Cell::new(0),
-        }
+impl TakesLines for AccessSink {
+    fn take(&self, batch: Batch) -> bool {
+        self.orders.try_send(Order::Write(batch)).is_ok()
     }
 
-    /// Appends one line, written by `write` into its second argument, newline included. The first may
-    /// hold anything in between.
-    pub(crate) fn line(&self, write: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>)) {
-        let full = {
-            let mut lines = self.lines.borrow_mut();
-            write(&mut self.spare.borrow_mut(), &mut lines);
-            lines.len() >= BATCH_BYTES
-        };
-        self.count.set(self.count.get() + 1);
-        if full {
-            self.flush();
-        }
-    }
-
-    /// Hands over the buffered lines.
-    pub(crate) fn flush(&self) {
-        let mut lines = self.lines.borrow_mut();
-        if lines.is_empty() {
-            return;
-        }
-        let batch = std::mem::replace(&mut *lines, Vec::with_capacity(BATCH_BYTES + 1024));
-        let count = self.count.replace(0);
-        let batch = Batch { lines: batch, count, at: os::clock::wall() };
-        if self.sink.orders.try_send(Order::Write(batch)).is_err() {
-            self.dropped.set(self.dropped.get() + count);
-        }
-    }
-
-    /// Returns the number of lines dropped since the last call, also those that the writer could not
-    /// write for any worker.
-    pub(crate) fn take_dropped(&self) -> u64 {
-        self.dropped.replace(0) + self.sink.lost.swap(0, Relaxed)
+    fn take_lost(&self) -> u64 {
+        self.lost.swap(0, Relaxed)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::line_batch::LineBatch;
+
+    /// No configuration here names one.
+    fn collector() -> Box<dyn Write + Send> {
+        Box::new(io::sink())
+    }
 
     #[test]
     fn lines_go_where_the_log_is_by_then() {
         let folder = std::env::temp_dir().join(format!("weir-access-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (log, old) = (folder.join("access.log"), folder.join("access.log.1"));
-        let open = |log: &AccessLog| AccessTarget::open(log, None).unwrap();
+        let open = |log: &AccessLog| AccessTarget::open(log, None, collector).unwrap();
         let (sink, writer) = AccessSink::start(open(&AccessLog::File(log.clone()))).unwrap();
-        let batch = AccessBatch::new(sink.clone());
+        let batch = LineBatch::new(sink.clone());
         let line = |text: &str| {
             batch.line(|_, out| out.extend(text.bytes()));
             batch.flush();
@@ -271,7 +237,7 @@ mod tests {
         let (reader, pipe) = io::pipe().unwrap();
         let (sink, writer) =
             AccessSink::start(AccessTarget(Target::Stream(Box::new(pipe)))).unwrap();
-        let batch = AccessBatch::new(sink.clone());
+        let batch = LineBatch::new(sink.clone());
         // More than any system's pipe buffer holds.
         batch.line(|_, out| out.resize(4 << 20, b'x'));
         drop((sink, batch));
@@ -282,6 +248,6 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_opened_is_an_error_before_anything_changes() {
         let log = AccessLog::File("/nonexistent/access.log".into());
-        assert!(AccessTarget::open(&log, None).is_err());
+        assert!(AccessTarget::open(&log, None, collector).is_err());
     }
 }

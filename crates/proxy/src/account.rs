@@ -2,6 +2,7 @@
 //! logged.
 
 mod line;
+mod spans;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::answer::Answer;
 use crate::client::Client;
 use crate::explain::Explanation;
 use crate::failure::Reason;
-use crate::head::RequestId;
+use crate::head::{RequestId, TraceContext};
 use crate::plane::Plane;
 use crate::scratch::Scratch;
 use crate::server_connection::ServerConnection;
@@ -142,9 +143,10 @@ impl Record {
         self.connections += u32::from(connected);
     }
 
-    /// Records a failed attempt that is retried.
-    pub(crate) fn failed_attempt(&mut self, server: Address, cause: Cause) {
-        self.failed.push(Attempt { server, cause });
+    /// Records a failed attempt that is retried, and when it failed.
+    pub(crate) fn failed_attempt(&mut self, server: Address, cause: Cause, now: Moment) {
+        let (after, took) = (self.admitted_at - self.started, now - self.admitted_at);
+        self.failed.push(Attempt { server, cause, after, took });
         self.timings.first_byte = Duration::ZERO;
         self.has_response = false;
         self.endpoint = None;
@@ -234,7 +236,7 @@ impl Record {
     }
 
     /// Returns how often the request was sent to a server.
-    fn attempts(&self) -> u32 {
+    pub(crate) fn attempts(&self) -> u32 {
         self.failed.len() as u32 + u32::from(self.endpoint.is_some())
     }
 
@@ -268,6 +270,10 @@ pub(crate) fn finish(
 ) {
     let request: &RequestHead = &scratch.request;
     let peer = client.origin.peer;
+    let trace = plane.traces().map(|sample| {
+        let (trusted, share) = (client.origin.trusted, sample.head_share());
+        TraceContext::of(Some(request), trusted, &record.id, share)
+    });
     let line = Line {
         client: address,
         peer: (peer != address).then_some(peer),
@@ -283,6 +289,7 @@ pub(crate) fn finish(
         route: route.map(|route| &*route.name),
         request: Some(request),
         response: record.has_response.then_some(&scratch.response),
+        trace,
     };
     close(worker, plane, &line, record);
 }
@@ -292,8 +299,11 @@ pub(crate) fn finish_tcp(worker: &Worker, accepted: &Accepted, record: &Record) 
     let tcp_client = tcp_client(&accepted.stream, record);
     let tls = tls_record(&accepted.stream);
     let bare = Line::bare(accepted.peer, &accepted.via, record.id.as_bytes());
-    let line = Line { protocol: "TCP", tls, tcp_client, ..bare };
-    close(worker, &accepted.via.plane, &line, record);
+    let plane = &accepted.via.plane;
+    let trace =
+        plane.traces().map(|sample| TraceContext::of(None, false, &record.id, sample.head_share()));
+    let line = Line { protocol: "TCP", tls, tcp_client, trace, ..bare };
+    close(worker, plane, &line, record);
 }
 
 /// Counts for its service a question to an authentication server, or a copy for a mirror. It belongs to
@@ -374,7 +384,10 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
             counters.client_round_trip.record(tcp.round_trip);
         }
     }
-    line::keep(worker, plane, line, record, status);
+    let kept_for = line::keep(worker, plane, line, record, status);
+    if let Some(sample) = plane.traces() {
+        spans::write(worker, plane, sample, (line, record), status, kept_for);
+    }
     if plane.logs {
         line::write(worker, plane, line, record, status);
     }

@@ -32,6 +32,7 @@ mod identity_names;
 mod in_flight;
 mod isolate;
 mod lanes;
+mod line_batch;
 mod linger;
 mod listener;
 mod multiplex;
@@ -48,6 +49,7 @@ mod server_connection;
 mod servers;
 mod shared;
 mod shelf;
+mod span_lines;
 mod tcp;
 mod tcp_sample;
 mod tls;
@@ -76,6 +78,7 @@ pub use exchange::COPIES_MAX;
 pub use explain::MayExplain;
 pub use identity::Identity;
 pub use in_flight::InFlightReader;
+pub use line_batch::SpanSink;
 pub use pipes::BODY_PIPES_MAX;
 
 use shared::{INBOX_MAX, Peer, Shared};
@@ -114,6 +117,8 @@ pub struct Options {
     pub workers: usize,
     /// Destination of access log lines.
     pub access: AccessSink,
+    /// Receives the lines of exchanges that become traces.
+    pub spans: SpanSink,
     /// Who may request an explanation of routing decisions; `None`: no one.
     pub may_explain: Option<MayExplain>,
     /// The ID by which it recognises requests that it has forwarded itself.
@@ -139,6 +144,7 @@ pub fn start(options: Options) -> io::Result<Handle> {
         listeners,
         workers,
         access,
+        spans,
         may_explain,
         identity,
         challenges,
@@ -159,10 +165,10 @@ pub fn start(options: Options) -> io::Result<Handle> {
     let mut workers = Vec::with_capacity(inboxes.len());
     for (id, inbox) in inboxes.into_iter().enumerate() {
         let shared = Arc::clone(&shared);
-        let access = access.clone();
+        let (access, spans) = (access.clone(), spans.clone());
         let shard = counters.add_shard();
         let work = move || {
-            let start = Start { id, shared, access, shard };
+            let start = Start { id, shared, access, spans, shard };
             if let Err(error) = worker_thread::run(start, inbox) {
                 tracing::error!(worker = id, %error, "a worker could not start");
             }

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use decide::Published;
-use model::{AccessLog, ServiceId};
+use model::{AccessLog, ServiceId, TraceSample};
 use observe::{ListenerCounters, ServiceCounters, Shard};
 use wire::http1::{Known, RequestHead};
 
@@ -49,6 +49,11 @@ impl Plane {
             identity_names: IdentityNames::of(snapshot),
             published,
         }
+    }
+
+    /// Returns which exchanges become traces; `None`: none.
+    pub(crate) fn traces(&self) -> Option<&TraceSample> {
+        self.published.snapshot.otlp.as_ref()?.traces.as_ref()
     }
 
     /// Returns this worker's counters of a service; `shard` is the worker's.

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use model::ListenerId;
 use observe::{Shard, TimestampCache};
 
-use crate::access_log::{AccessBatch, AccessSink};
+use crate::access_log::AccessSink;
 use crate::buffer::BufferPool;
+use crate::line_batch::{LineBatch, SpanSink};
 use crate::listener::LiveListener;
 use crate::parking::Parking;
 use crate::plane::Plane;
 use crate::roster::Roster;
 use crate::scratch::ScratchPool;
 use crate::shared::{Peer, Shared};
+use crate::span_lines::SpanLines;
 use crate::upstream::Pool;
 
 /// State shared by the connections of one worker. Lives on its thread.
@@ -30,7 +32,9 @@ pub(crate) struct Worker {
     pub(crate) copies: Rc<()>,
     pub(crate) parking: Parking,
     pub(crate) rng: RefCell<fastrand::Rng>,
-    pub(crate) access: AccessBatch,
+    pub(crate) access: LineBatch<AccessSink>,
+    /// The lines of exchanges that become traces.
+    pub(crate) spans: SpanLines,
     pub(crate) timestamps: RefCell<TimestampCache>,
     pub(crate) shard: Arc<Shard>,
     plane: RefCell<Rc<Plane>>,
@@ -40,7 +44,7 @@ impl Worker {
     /// Returns a worker without connections. Must be called within its runtime, which registers its
     /// descriptors.
     pub(crate) fn new(start: Start) -> io::Result<Worker> {
-        let Start { id, shared, access, shard } = start;
+        let Start { id, shared, access, spans, shard } = start;
         let plane = Plane::new(shared.registry.load_full(), &shard, &shared);
         Ok(Worker {
             id,
@@ -51,7 +55,8 @@ impl Worker {
             roster: Rc::default(),
             copies: Rc::default(),
             rng: RefCell::new(fastrand::Rng::new()),
-            access: AccessBatch::new(access),
+            access: LineBatch::new(access),
+            spans: SpanLines::new(spans),
             timestamps: RefCell::default(),
             shard,
             plane: RefCell::new(Rc::new(plane)),
@@ -103,5 +108,6 @@ pub(crate) struct Start {
     pub(crate) id: usize,
     pub(crate) shared: Arc<Shared>,
     pub(crate) access: AccessSink,
+    pub(crate) spans: SpanSink,
     pub(crate) shard: Arc<Shard>,
 }

@@ -138,9 +138,10 @@ async fn housekeeping(worker: Rc<Worker>) {
     }
 }
 
-/// Hands over the access lines, and counts those that were dropped.
+/// Hands over the access lines and those of traces, and counts the access lines that were dropped.
 fn flush(worker: &Worker) {
     worker.access.flush();
+    worker.spans.batch.flush();
     worker.shard.access_lines_dropped.add(worker.access.take_dropped());
 }
 

@@ -190,6 +190,7 @@ fn decide_requests() {
             request: None,
             response: None,
             sample_rate: None,
+            trace: None,
         }
         .write_json(&mut line);
         drop(slot);

@@ -19,7 +19,7 @@ use admin_api::receipt::{
 use admin_api::status::{Acme, AcmeCertificate, AcmeFailure, AcmeRefusal};
 use decide::Registry;
 use model::{Address, AddressFound, Cause, Material, Mirrored, Moment, TcpSample, Timings};
-use observe::exposition::{BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges};
+use observe::exposition::{BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges, TelemetryGauges};
 use observe::{InFlight, InFlightReport, KeptExchange, KeptFor, Stage};
 use serde_json::{Value, json};
 
@@ -119,6 +119,9 @@ pub(crate) fn sources() -> Sources {
         request_buffers: Some(Arc::new(BudgetGauges::default)),
         compression: Some(Arc::new(BudgetGauges::default)),
         mirrors: Some(Arc::new(BudgetGauges::default)),
+        telemetry: Some(Arc::new(|| {
+            vec![TelemetryGauges { signal: "traces", sent: 7, dropped: vec![("queue_full", 1)] }]
+        })),
         key_sets: Some(Arc::new(|| {
             vec![KeySetGauges {
                 authentication: "issuer".to_owned(),

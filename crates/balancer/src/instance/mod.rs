@@ -20,6 +20,7 @@ use model::{AccessLog, Address, AffinityKey, Snapshot};
 use crate::affinity_key;
 use crate::certificates::{self, Certificates};
 use crate::explain_token::ExplainToken;
+use crate::exporter::Exporter;
 use crate::fixed_settings::FixedSettings;
 use crate::garbage::Garbage;
 use crate::maintenance;
@@ -100,6 +101,7 @@ pub struct Balancer {
     switches: admin::Switches,
     access: proxy::AccessSink,
     access_writer: proxy::AccessWriter,
+    exporter: Exporter,
 }
 
 /// The result of applying a configuration.
@@ -122,26 +124,21 @@ impl Balancer {
     /// # Errors
     /// What prevents the start, one line each.
     pub fn start(options: StartOptions) -> Result<Balancer, Vec<String>> {
-        let StartOptions {
-            mut snapshot,
-            mut sockets,
-            doors,
-            mut known,
-            affinity_key,
-            identity,
-            sources,
-        } = options;
+        let StartOptions { mut snapshot, mut sockets, doors, mut known, .. } = options;
+        let StartOptions { affinity_key, identity, sources, .. } = options;
         let identity = identity.unwrap_or_else(new_identity);
         let workers = sockets::workers(&snapshot);
 
         // Everything that only root may do comes first.
         let owner = sockets::owner(&snapshot);
-        let (access, access_writer) = start_access_log(&snapshot, owner)?;
+        let mut exporter = Exporter::new();
+        let (access, access_writer) = start_access_log(&snapshot, owner, &exporter)?;
         let registry = Arc::new(decide::Registry::new());
         affinity_key::ensure(&snapshot, &registry, owner, affinity_key).map_err(one_line)?;
         let explain_token = ExplainToken::new(doors.admin.as_ref());
         let may_explain = explain_token.of(&snapshot).map_err(one_line)?;
         let certificates = become_user(&mut snapshot, owner, known.servers.is_some())?;
+        exporter.begin(&snapshot)?;
         sockets.log_shortfalls();
 
         // Then the configuration comes into force, and probes and lookups start. Clients wait in
@@ -160,6 +157,7 @@ impl Balancer {
             listeners,
             workers,
             access: access.clone(),
+            spans: exporter.telemetry().spans(),
             may_explain,
             identity: identity.clone(),
             challenges: certificates.challenges(),
@@ -181,6 +179,7 @@ impl Balancer {
             in_flight: proxy.in_flight_reader(),
             certificates: certificates.thread(),
             earlier: known.changes,
+            exporter: &exporter,
             sources,
         };
         let management = Management::start(managed, doors)?;
@@ -202,6 +201,7 @@ impl Balancer {
             switches,
             access,
             access_writer,
+            exporter,
         })
     }
 
@@ -222,9 +222,12 @@ impl Balancer {
         // used yet.
         let change = self.sockets.prepare(&snapshot, self.workers).map_err(|error| error.lines)?;
         let log = (snapshot.log.access != before.snapshot.log.access)
-            .then(|| open_access_log(&snapshot.log.access, None))
+            .then(|| open_access_log(&snapshot.log.access, None, &self.exporter))
             .transpose()
             .map_err(|error| vec![error.to_string()])?;
+        if let Some(otlp) = &snapshot.otlp {
+            telemetry::check(otlp).map_err(|error| vec![format!("otlp: {error}")])?;
+        }
         let may_explain =
             self.explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
         affinity_key::ensure(&snapshot, &self.registry, None, None).map_err(|line| vec![line])?;
@@ -247,6 +250,11 @@ impl Balancer {
 
         // Counters no longer in use are dropped.
         configure(&self.counters, &published);
+        if before.snapshot.otlp != snapshot.otlp
+            && let Err(error) = self.exporter.apply(&snapshot)
+        {
+            tracing::error!(%error, "nothing is sent to the OpenTelemetry collector; reload again");
+        }
         self.management.apply(&before.snapshot, &snapshot, &self.registry, &self.counters);
         let applied = Applied {
             diff: config::diff(&before.snapshot, &snapshot),
@@ -288,7 +296,7 @@ impl Balancer {
     pub(crate) fn reopen_access_log(&self) {
         let access = self.registry.current().snapshot.log.access.clone();
         if matches!(access, AccessLog::File(_)) {
-            match open_access_log(&access, None) {
+            match open_access_log(&access, None, &self.exporter) {
                 Ok(target) => {
                     if self.redirect_access_log(target) {
                         tracing::info!("the access log was reopened");
@@ -420,8 +428,9 @@ fn ring(alarm: &Arc<OnceLock<proxy::Alarm>>) -> Box<dyn Fn() + Send> {
 fn start_access_log(
     snapshot: &Snapshot,
     owner: Option<(u32, u32)>,
+    exporter: &Exporter,
 ) -> Result<(proxy::AccessSink, proxy::AccessWriter), Vec<String>> {
-    open_access_log(&snapshot.log.access, owner)
+    open_access_log(&snapshot.log.access, owner, exporter)
         .and_then(proxy::AccessSink::start)
         .map_err(one_line)
 }
@@ -431,14 +440,16 @@ fn start_access_log(
 fn open_access_log(
     access: &AccessLog,
     owner: Option<(u32, u32)>,
+    exporter: &Exporter,
 ) -> io::Result<proxy::AccessTarget> {
-    proxy::AccessTarget::open(access, owner).map_err(|error| {
+    let to_collector = || exporter.telemetry().access_log();
+    proxy::AccessTarget::open(access, owner, to_collector).map_err(|error| {
         let why = match access {
             AccessLog::File(path) => preflight::access_log_error(path, &error),
             AccessLog::Syslog(syslog) => {
                 format!("cannot send the access log to {}: {error}", syslog.to)
             }
-            AccessLog::Stdout | AccessLog::Off => {
+            AccessLog::Stdout | AccessLog::Off | AccessLog::Otlp => {
                 format!("cannot write the access log to standard output: {error}")
             }
         };

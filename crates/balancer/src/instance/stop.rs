@@ -110,5 +110,7 @@ impl Balancer {
                 tracing::warn!(connections, "stopped; remaining connections were aborted");
             }
         }
+        // The last lines of the log are sent, too.
+        self.exporter.stop();
     }
 }

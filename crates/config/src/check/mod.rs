@@ -4,6 +4,7 @@
 mod acme;
 mod authentications;
 mod listeners;
+mod otlp;
 mod routes;
 mod services;
 
@@ -25,6 +26,7 @@ pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) 
     references(document, names, problems);
     listeners::check(document, problems);
     acme::check(document, problems);
+    otlp::check(document, problems);
     routes::check(document, names, problems);
     services::check(document, names, problems);
     authentications::check(document, names, problems);

@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use model::{
     AccessLog, Acme, Admin, Authentication, AuthenticationScheme, Doctor, Log, LogSample,
-    Maintenance, Metrics, MetricsListener, RedactQuery, Reload, ServiceId, Snapshot,
+    Maintenance, Metrics, MetricsListener, Otlp, RedactQuery, Reload, ServiceId, Snapshot,
+    TraceSample,
 };
 
 use model::units::show_duration;
@@ -112,6 +113,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         run_as,
         admin,
         metrics,
+        otlp,
         acme,
         resolver,
         log,
@@ -153,6 +155,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         or(path.map(|path| path.display()), "none")
     });
     metrics_words(metrics, &after.metrics, &mut words);
+    otlp_words(otlp.as_ref(), after.otlp.as_ref(), &mut words);
     acme_words(acme.as_deref(), after.acme.as_deref(), &mut words);
     words.value("resolver", resolver, &after.resolver, |resolver| {
         or(resolver.as_ref(), "the system's")
@@ -216,6 +219,37 @@ fn metrics_words(before: &Metrics, after: &Metrics, words: &mut Words) {
     words.value("metrics.prefix", prefix, &after.prefix, String::clone);
 }
 
+fn otlp_words(before: Option<&Otlp>, after: Option<&Otlp>, words: &mut Words) {
+    words.value("otlp.endpoint", &before, &after, |otlp| {
+        or(otlp.map(|otlp| &otlp.collector.url), "none")
+    });
+    let (Some(before), Some(after)) = (before, after) else { return };
+    let Otlp { collector, fields, service_name, traces, metrics_interval, logs } = before;
+    words.hidden("otlp.ca", &collector.ca, &after.collector.ca);
+    words.hidden("otlp.header", fields, &after.fields);
+    words.value("otlp.service_name", service_name, &after.service_name, String::clone);
+    let is_on = |traces: &Option<TraceSample>| yes_no(&traces.is_some());
+    words.value("otlp.traces", traces, &after.traces, is_on);
+    if let (Some(before), Some(after)) = (traces, &after.traces) {
+        words.value("otlp.sample", &before.shares, &after.shares, shares);
+        let (before, after) = (before.per_cause_max, after.per_cause_max);
+        words.value("otlp.traces_per_cause_max", &before, &after, u32::to_string);
+    }
+    words.value("otlp.metrics", metrics_interval, &after.metrics_interval, |interval| {
+        interval.map_or_else(|| "off".to_owned(), |every| format!("every {}", time(&every)))
+    });
+    words.value("otlp.logs", logs, &after.logs, yes_no);
+}
+
+/// Shows shares by result.
+fn shares(LogSample(shares): &LogSample) -> String {
+    if shares.is_empty() {
+        return "all".to_owned();
+    }
+    let shown: Vec<_> = shares.iter().map(|(of, share)| format!("{of} {share}")).collect();
+    shown.join(", ")
+}
+
 fn acme_words(before: Option<&Acme>, after: Option<&Acme>, words: &mut Words) {
     words.value("acme.directory", &before, &after, |acme| {
         or(acme.map(|acme| &acme.directory), "none")
@@ -250,13 +284,7 @@ fn log_settings(before: &Log, after: &Log, words: &mut Words) {
         RedactQuery::Names(names) => names.join(" "),
         RedactQuery::Everything => "*".to_owned(),
     });
-    words.value("log.sample", sample, &after.sample, |LogSample(shares)| match shares.as_slice() {
-        [] => "every line".to_owned(),
-        shares => {
-            let shown: Vec<_> = shares.iter().map(|(of, share)| format!("{of} {share}")).collect();
-            shown.join(", ")
-        }
-    });
+    words.value("log.sample", sample, &after.sample, shares);
     let share = |(share, raised): &(f64, bool)| match raised {
         true => format!("{share}, more where there is little traffic"),
         false => share.to_string(),

@@ -1,12 +1,11 @@
 //! What authenticates requests: files of users and key sets, and servers that are asked.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use identity::users::VERIFICATIONS_MAX;
 use identity::{KeySet, Secrets, Users};
 use model::{
-    Authentication, AuthenticationScheme, ForwardRules, HttpUrl, IssuerKeys, KeySource, Material,
+    Authentication, AuthenticationScheme, ForwardRules, HttpPeer, HttpUrl, KeySource, Material,
     TokenRules,
 };
 
@@ -155,9 +154,9 @@ impl Reader<'_> {
         url: &At<HttpUrl>,
         ca: Option<&At<PathBuf>>,
         span: &Span,
-    ) -> Option<IssuerKeys> {
+    ) -> Option<HttpPeer> {
         let is_https = url.value.is_https();
-        if !is_https && !is_this_machine(url.value.host()) {
+        if !is_https && !url.value.is_of_this_machine() {
             self.problems.report(
                 Diagnostic::warning(
                     "keys are fetched in clear text",
@@ -167,32 +166,13 @@ impl Reader<'_> {
                 .help("write https://"),
             );
         }
-        if !is_https && let Some(ca) = ca {
-            let diagnostic = Diagnostic::error(
-                "`keys_ca` for a URL without TLS",
-                ca.span.clone(),
-                "no certificate is verified",
-            );
-            self.problems.report(diagnostic.other(url.span.clone(), "this is not https"));
-        }
-        let ca = match ca {
-            Some(at) => Some(self.authorities(at)?),
-            None if is_https => Some(self.system_authorities(span)?),
-            None => None,
-        };
-        Some(IssuerKeys { url: url.value.clone(), ca })
+        self.peer(url, ca.map(|ca| ("keys_ca", ca)), span)
     }
 
     fn warn(&self, at: &At<PathBuf>, title: String, label: &str) {
         let diagnostic = Diagnostic::warning(title, at.span.clone(), label);
         self.problems.report(diagnostic.on_machine());
     }
-}
-
-/// Returns whether a host is this machine, so that what is fetched from it crosses no network.
-fn is_this_machine(host: &str) -> bool {
-    let address = host.parse::<IpAddr>();
-    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Returns the rules for asking a server; `None` if there is no such service, which is reported elsewhere.

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{
-    Acme, AffinityKey, AffinityKeyFile, Authentication, Certificate, ClientCertificates,
-    ListenerTls, Material, ServiceTls, TlsVersion, UnknownNames,
+    Acme, AffinityKey, AffinityKeyFile, Authentication, Certificate, ClientCertificates, HttpPeer,
+    HttpUrl, ListenerTls, Material, ServiceTls, TlsVersion, UnknownNames,
 };
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
@@ -45,6 +45,8 @@ pub(crate) struct Contents {
     pub(crate) services: Vec<Option<Arc<ServiceTls>>>,
     /// In order of the services.
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
+    /// The collector of telemetry.
+    pub(crate) collector: Option<HttpPeer>,
     /// How certificates are obtained; which ones is not filled in.
     pub(crate) acme: Option<Acme>,
     /// Of the metrics listener.
@@ -86,6 +88,10 @@ pub(crate) fn read(
     Contents {
         acme: document.acme.as_ref().and_then(|raw| reader.acme(raw, document)),
         metrics: metrics.and_then(|raw| reader.listener(raw)),
+        collector: document.otlp.as_ref().and_then(|raw| {
+            let ca = raw.ca.as_ref().map(|ca| ("ca", ca));
+            reader.peer(&raw.endpoint, ca, &raw.endpoint.span)
+        }),
         authentications: document
             .authentications
             .iter()
@@ -276,6 +282,29 @@ impl Reader<'_> {
                 None => None,
             },
         })
+    }
+
+    /// Returns the server of a URL, with the authorities that a key names, or the system's. `span` is where a
+    /// missing key would be.
+    fn peer(
+        &self,
+        url: &At<HttpUrl>,
+        ca: Option<(&str, &At<PathBuf>)>,
+        span: &Span,
+    ) -> Option<HttpPeer> {
+        let is_https = url.value.is_https();
+        let ca = match ca {
+            Some((key, at)) if !is_https => {
+                let title = format!("`{key}` for a URL without TLS");
+                let error = Diagnostic::error(title, at.span.clone(), "no certificate is verified");
+                self.problems.report(error.other(url.span.clone(), "this is not https"));
+                return None;
+            }
+            Some((_, at)) => Some(self.authorities(at)?),
+            None if is_https => Some(self.system_authorities(span)?),
+            None => None,
+        };
+        Some(HttpPeer { url: url.value.clone(), ca })
     }
 
     /// Returns a certificate with its key, if it is valid today.

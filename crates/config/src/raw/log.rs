@@ -11,7 +11,7 @@ use toml::de::DeValue;
 use super::table::{Table, choose, is_empty_list};
 use super::{http, net, paths};
 use crate::defaults;
-use crate::diagnostic::{At, Diagnostic, Wrong, nearest, quote};
+use crate::diagnostic::{At, Diagnostic, Span, Wrong, nearest, quote};
 use crate::schema::spec::Kind;
 
 /// The maximum number of headers in a line.
@@ -47,7 +47,19 @@ const ALIASES: [(&str, &[&str]); 12] = [
     ("cause", &["response_flags", "termination_state", "reason"]),
 ];
 
-pub(super) fn default() -> Log {
+/// `[log]`.
+#[derive(Debug)]
+pub(crate) struct RawLog {
+    pub(crate) log: Log,
+    /// Where its destination is named.
+    pub(crate) access: Option<Span>,
+}
+
+pub(super) fn default() -> RawLog {
+    RawLog { log: unset(), access: None }
+}
+
+fn unset() -> Log {
     Log {
         access: AccessLog::Stdout,
         format: LogFormat::Json,
@@ -61,10 +73,14 @@ pub(super) fn default() -> Log {
     }
 }
 
-pub(super) fn read(mut table: Table<'_>) -> Log {
+pub(super) fn read(mut table: Table<'_>) -> RawLog {
+    let access_span = table.key_span("access");
     let access = access(&mut table).unwrap_or(AccessLog::Stdout);
     let format = table.word("format", LogFormat::Json);
     let fields = fields(&mut table, format);
+    if access == AccessLog::Otlp {
+        whole_lines(&table, format);
+    }
     let redact_query = redact_query(&mut table);
     let sample = sample(&mut table, format);
     let given = table.number_if("tcp_info").map(|at| at.value);
@@ -72,7 +88,7 @@ pub(super) fn read(mut table: Table<'_>) -> Log {
     let decisions = table.number("decisions").value;
     let explain_token_file = table.text("explain_token_file", paths::absolute).map(|at| at.value);
     table.finish();
-    Log {
+    let log = Log {
         access,
         format,
         fields,
@@ -82,8 +98,25 @@ pub(super) fn read(mut table: Table<'_>) -> Log {
         tcp_info_raised,
         decisions,
         explain_token_file,
+    };
+    RawLog { log, access: access_span }
+}
+
+/// Reports what changes the lines for a collector: it receives their members as attributes.
+fn whole_lines(table: &Table<'_>, format: LogFormat) {
+    let key = if format == LogFormat::Json { "fields" } else { "format" };
+    if let Some(span) = table.key_span(key) {
+        let title = format!("`{key}` cannot be used with access = \"otlp\"");
+        let label = "a collector receives all members, as attributes";
+        table
+            .problems
+            .report(Diagnostic::error(title, span, label).help(format!("leave `{key}` out")));
     }
 }
+
+/// Destinations that are words.
+const ACCESS_WORDS: &[&str] =
+    &[AccessLog::Stdout.as_str(), AccessLog::Off.as_str(), AccessLog::Otlp.as_str()];
 
 fn access(table: &mut Table<'_>) -> Option<AccessLog> {
     let value = table.value("access")?;
@@ -95,6 +128,7 @@ fn access(table: &mut Table<'_>) -> Option<AccessLog> {
     let access = table.text("access", |text| match text {
         _ if text == AccessLog::Stdout.as_str() => Ok(AccessLog::Stdout),
         _ if text == AccessLog::Off.as_str() => Ok(AccessLog::Off),
+        _ if text == AccessLog::Otlp.as_str() => Ok(AccessLog::Otlp),
         url if ["udp://", "tcp://", "unix:/", "syslog:"]
             .iter()
             .any(|kind| url.starts_with(kind)) =>
@@ -110,7 +144,7 @@ fn access(table: &mut Table<'_>) -> Option<AccessLog> {
         "stderr" => {
             Err(Wrong::new("standard error is for Weir's own log").help("did you mean \"stdout\"?"))
         }
-        other => Err(match choose(other, &[AccessLog::Stdout.as_str(), AccessLog::Off.as_str()]) {
+        other => Err(match choose(other, ACCESS_WORDS) {
             Err(Wrong { help: Some(help), .. }) => Wrong::new("no such destination").help(help),
             _ => Wrong::new("no such destination")
                 .help(format!("a path contains a slash: write \"./{other}\"")),
@@ -264,8 +298,8 @@ fn redact_query(table: &mut Table<'_>) -> RedactQuery {
 }
 
 fn sample(table: &mut Table<'_>, format: LogFormat) -> LogSample {
-    let shares = table.numbers("sample", sample_class);
-    if !shares.is_empty() && matches!(format, LogFormat::Combined | LogFormat::Haproxy) {
+    let sample = shares(table);
+    if !sample.0.is_empty() && matches!(format, LogFormat::Combined | LogFormat::Haproxy) {
         let title = format!("`sample` cannot be used with format = {}", quote(format.as_str()));
         let span = table.key_span("sample").unwrap_or_default();
         table.problems.report(
@@ -273,6 +307,12 @@ fn sample(table: &mut Table<'_>, format: LogFormat) -> LogSample {
                 .help("counts of such a log would be wrong; use \"json\" or \"text\""),
         );
     }
+    sample
+}
+
+/// Reads `sample`: shares by result.
+pub(super) fn shares(table: &mut Table<'_>) -> LogSample {
+    let shares = table.numbers("sample", sample_class);
     LogSample(shares.into_iter().map(|(class, share)| (class.value, share.value)).collect())
 }
 

@@ -14,6 +14,7 @@ mod log;
 mod maintenance;
 pub(crate) mod net;
 mod numbers;
+mod otlp;
 mod paths;
 mod probe;
 mod route;
@@ -32,14 +33,16 @@ use std::time::Duration;
 
 use model::{
     Address, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Condition, Cors, Doctor,
-    ErrorSet, FieldChanges, FieldMatch, ForwardFields, HostPattern, Log, Maintenance, Metrics,
-    Networks, PathMatch, RateLimit, Redirect, Reload, Rewrite, SocketAccess, Test, Text,
+    ErrorSet, FieldChanges, FieldMatch, ForwardFields, HostPattern, Maintenance, Metrics, Networks,
+    PathMatch, RateLimit, Redirect, Reload, Rewrite, SocketAccess, Test, Text,
 };
 
 pub(crate) use acme::{RawAcme, RawExternalAccount};
 pub(crate) use authentication::{
     RawAuthentication, RawForwardAuth, RawKeySource, RawScheme, RawToken,
 };
+pub(crate) use log::RawLog;
+pub(crate) use otlp::RawOtlp;
 pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls, RawUnknownNames};
 pub(crate) use top::{document, includes};
 
@@ -61,11 +64,14 @@ pub(crate) struct Document {
     pub(crate) run_as: Option<(String, Option<String>)>,
     pub(crate) admin: Option<RawAdmin>,
     pub(crate) metrics: RawMetrics,
+    pub(crate) otlp: Option<RawOtlp>,
+    /// An unknown key was probably meant to be `otlp`, or it has a mistake.
+    pub(crate) otlp_meant: bool,
     pub(crate) acme: Option<RawAcme>,
     /// An unknown key was probably meant to be `acme`.
     pub(crate) acme_meant: bool,
     pub(crate) resolver: Option<SocketAddr>,
-    pub(crate) log: Log,
+    pub(crate) log: RawLog,
     pub(crate) reload: Reload,
     pub(crate) doctor: Doctor,
     pub(crate) listeners: Vec<RawListener>,

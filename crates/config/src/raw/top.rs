@@ -10,7 +10,7 @@ use super::defaults::Defaults;
 use super::table::Table;
 use super::{
     Document, RawAuthentication, RawListener, RawRoute, RawService, acme, admin, authentication,
-    listener, log, name, net, paths, route, service,
+    listener, log, name, net, otlp, paths, route, service,
 };
 use crate::defaults as usual;
 use crate::diagnostic::{At, Diagnostic, Problems, Span, quote};
@@ -60,6 +60,8 @@ pub(crate) fn document(files: &[(&DeTable<'_>, usize)], problems: &Problems) -> 
         run_as: run_as(&mut table),
         admin: table.table("admin").map_or(Some(admin::default()), admin::read),
         metrics: table.table("metrics").map_or_else(admin::no_metrics, admin::metrics),
+        otlp_meant: table.has_or_means("otlp"),
+        otlp: table.table("otlp").and_then(otlp::read),
         acme: table.table("acme").map(acme::read),
         resolver: table.text("resolver", net::dns_server).map(|at| at.value),
         log: table.table("log").map_or_else(log::default, log::read),

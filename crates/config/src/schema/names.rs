@@ -158,6 +158,9 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ("file", &["body_file", "path", "filename", "template"]),
     ("body", &["text", "content", "string", "inline_string"]),
     ("retries", &["retry"]),
+    ("otlp", &["opentelemetry", "otel", "telemetry", "tracing", "otlp_exporter"]),
+    ("endpoint", &["url", "collector", "otel_exporter_otlp_endpoint", "grpc_service"]),
+    ("service_name", &["service.name", "otel_service_name"]),
     (
         "acme",
         &[

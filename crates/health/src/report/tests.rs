@@ -128,6 +128,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
         run_as: None,
         admin: None,
         metrics: model::Metrics::none(),
+        otlp: None,
         acme: None,
         resolver: None,
         log: Log::none(),

@@ -145,11 +145,8 @@ enum Out {
         text: String,
         open: bool,
     },
-    Protobuf {
-        bytes: Vec<u8>,
-        /// The family being written.
-        current: MetricFamily,
-    },
+    /// The last is the family being written.
+    Protobuf(Vec<MetricFamily>),
 }
 
 /// A family being written.
@@ -166,16 +163,14 @@ impl Families {
         let out = match format {
             Format::Prometheus => text(false),
             Format::OpenMetrics => text(true),
-            Format::Protobuf => {
-                Out::Protobuf { bytes: Vec::new(), current: MetricFamily::default() }
-            }
+            Format::Protobuf => Out::Protobuf(Vec::new()),
         };
         Families { out }
     }
 
     /// Returns whether native histograms can be written.
     pub(super) fn has_native(&self) -> bool {
-        matches!(self.out, Out::Protobuf { .. })
+        matches!(self.out, Out::Protobuf(_))
     }
 
     /// Starts a family. A name with a unit ends in it; a counter's name is given without `_total`.
@@ -191,20 +186,19 @@ impl Families {
         debug_assert!(!help.contains(['\\', '\n', '"']), "{name}");
         match &mut self.out {
             Out::Text { text, open } => write_metadata(text, *open, (name, kind, unit, help)),
-            Out::Protobuf { bytes, current } => {
+            Out::Protobuf(families) => {
                 let (suffix, kind) = match kind {
                     Kind::Gauge => ("", MetricType::Gauge),
                     Kind::Counter => ("_total", MetricType::Counter),
                     Kind::Histogram => ("", MetricType::Histogram),
                 };
-                let next = MetricFamily {
+                families.push(MetricFamily {
                     name: Some(format!("{name}{suffix}")),
                     help: Some(help.to_owned()),
                     kind: Some(kind.into()),
                     metric: Vec::new(),
                     unit: unit.map(str::to_owned),
-                };
-                encode(bytes, &std::mem::replace(current, next));
+                });
             }
         }
         Family { out: &mut self.out, name, kind }
@@ -231,20 +225,25 @@ impl Families {
                 }
                 text.into_bytes()
             }
-            Out::Protobuf { mut bytes, current } => {
-                encode(&mut bytes, &current);
-                bytes
+            Out::Protobuf(families) => {
+                // Each after its length.
+                with_metrics(families).flat_map(|f| f.encode_length_delimited_to_vec()).collect()
             }
+        }
+    }
+
+    /// Ends the exposition and returns its messages; none if the format is a text.
+    pub(super) fn into_messages(self) -> Vec<MetricFamily> {
+        match self.out {
+            Out::Text { .. } => Vec::new(),
+            Out::Protobuf(families) => with_metrics(families).collect(),
         }
     }
 }
 
-/// Appends a family after its length. One without metrics is left out: it says nothing, and
-/// Prometheus's own encoder refuses it.
-fn encode(bytes: &mut Vec<u8>, family: &MetricFamily) {
-    if !family.metric.is_empty() {
-        bytes.extend(family.encode_length_delimited_to_vec());
-    }
+/// Leaves out families without metrics: they say nothing, and Prometheus's own encoder refuses them.
+fn with_metrics(families: Vec<MetricFamily>) -> impl Iterator<Item = MetricFamily> {
+    families.into_iter().filter(|family| !family.metric.is_empty())
 }
 
 fn write_metadata(
@@ -275,11 +274,11 @@ impl Family<'_> {
                 let suffix = if is_counter { "_total" } else { "" };
                 write_sample(text, (self.name, suffix), (labels, None), value);
             }
-            Out::Protobuf { current, .. } => {
+            Out::Protobuf(families) => {
                 let value = Some(Value { value: Some(value.real()) });
                 let (gauge, counter) = if is_counter { (None, value) } else { (value, None) };
                 let label = pairs(labels);
-                current.metric.push(Metric { label, gauge, counter, histogram: None });
+                push(families, Metric { label, gauge, counter, histogram: None });
             }
         }
     }
@@ -288,7 +287,7 @@ impl Family<'_> {
     pub(super) fn histogram(&mut self, labels: &[Label<'_>], values: &Distribution<'_>) {
         match self.out {
             Out::Text { text, .. } => write_classic(text, self.name, labels, values),
-            Out::Protobuf { current, .. } => {
+            Out::Protobuf(families) => {
                 let buckets = values.classic.iter().map(|&(bound, count)| protobuf::Bucket {
                     cumulative_count: Some(count),
                     upper_bound: Some(bound),
@@ -305,14 +304,17 @@ impl Family<'_> {
                     histogram.zero_count = Some(native.zero);
                     histogram.set_positive(&native.positive);
                 }
-                let histogram = Some(histogram);
-                current.metric.push(Metric {
-                    label: pairs(labels),
-                    histogram,
-                    ..Metric::default()
-                });
+                let (label, histogram) = (pairs(labels), Some(histogram));
+                push(families, Metric { label, histogram, ..Metric::default() });
             }
         }
+    }
+}
+
+/// Adds a series to the family being written.
+fn push(families: &mut [MetricFamily], metric: Metric) {
+    if let Some(family) = families.last_mut() {
+        family.metric.push(metric);
     }
 }
 

@@ -43,6 +43,19 @@ pub struct Gauges<'a> {
     pub server_histograms: bool,
     /// One per address that is probed.
     pub probes: Vec<ProbeGauges>,
+    /// One per kind of telemetry for a collector, if one is configured.
+    pub telemetry: Vec<TelemetryGauges>,
+}
+
+/// What a collector was sent of one kind of telemetry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TelemetryGauges {
+    /// Which kind.
+    pub signal: &'static str,
+    /// Spans, data points or log records that the collector has accepted.
+    pub sent: u64,
+    /// Those that were dropped, by reason.
+    pub dropped: Vec<(&'static str, u64)>,
 }
 
 /// The process according to the kernel.

@@ -7,7 +7,7 @@
 mod families;
 mod gauges;
 mod program;
-mod protobuf;
+pub mod protobuf;
 mod servers;
 mod tcp;
 
@@ -22,11 +22,22 @@ pub use families::Format;
 use families::{Distribution, Families, Kind, Label};
 pub use gauges::{
     BudgetGauges, CertificateGauges, FindingGauges, Gauges, KeySetGauges, ListenerGauges,
-    ProbeGauges, ProcessGauges, ReloadGauges, ServerGauges, ServiceGauges,
+    ProbeGauges, ProcessGauges, ReloadGauges, ServerGauges, ServiceGauges, TelemetryGauges,
 };
+use protobuf::MetricFamily;
 
 /// Returns everything in `format`.
 pub fn write(totals: &Totals, gauges: &Gauges<'_>, format: Format) -> Vec<u8> {
+    collect(totals, gauges, format).end()
+}
+
+/// Returns everything as the messages of [`Format::Protobuf`], with native histograms. Families without
+/// metrics are left out.
+pub fn families(totals: &Totals, gauges: &Gauges<'_>) -> Vec<MetricFamily> {
+    collect(totals, gauges, Format::Protobuf).into_messages()
+}
+
+fn collect(totals: &Totals, gauges: &Gauges<'_>, format: Format) -> Families {
     let mut families = Families::new(format);
     program::write_process(gauges, &mut families);
     write_listeners(totals, gauges, &mut families);
@@ -39,7 +50,8 @@ pub fn write(totals: &Totals, gauges: &Gauges<'_>, format: Format) -> Vec<u8> {
     servers::write_durations(gauges, &mut families);
     tcp::write_tcp(gauges, &mut families);
     servers::write_probes(gauges, &mut families);
-    families.end()
+    program::write_telemetry(&gauges.telemetry, &mut families);
+    families
 }
 
 /// A listener's metric: family, kind, help, value.

@@ -2,7 +2,10 @@
 //! key sets.
 
 use super::families::{Families, Kind};
-use super::{CertificateGauges, FindingGauges, Gauges, KeySetGauges, ProcessGauges, ReloadGauges};
+use super::{
+    CertificateGauges, FindingGauges, Gauges, KeySetGauges, ProcessGauges, ReloadGauges,
+    TelemetryGauges,
+};
 
 pub(super) fn write_process(gauges: &Gauges<'_>, families: &mut Families) {
     let mut build = families.family(
@@ -151,6 +154,35 @@ fn write_reloads(reloads: ReloadGauges, families: &mut Families) {
             "Time of the last reload, successful or not, since 1970-01-01 UTC.",
             at.as_secs_f64(),
         );
+    }
+}
+
+/// Writes what a collector was sent.
+pub(super) fn write_telemetry(telemetry: &[TelemetryGauges], families: &mut Families) {
+    if telemetry.is_empty() {
+        return;
+    }
+    let mut sent = families.family(
+        "weir_otlp_sent",
+        Kind::Counter,
+        None,
+        "Spans, data points and log records that the OpenTelemetry collector has accepted.",
+    );
+    for one in telemetry {
+        sent.sample(&[("signal", &one.signal)], one.sent);
+    }
+    let mut dropped = families.family(
+        "weir_otlp_dropped",
+        Kind::Counter,
+        None,
+        "Spans, data points and log records (before they are in a message: requests and lines) that the \
+         collector did not get, by reason: queue_full (more waited than 8 MB), refused (the collector does not \
+         want it), unreachable (for 5 minutes), unreadable.",
+    );
+    for one in telemetry {
+        for (reason, count) in &one.dropped {
+            dropped.sample(&[("signal", &one.signal), ("reason", reason)], *count);
+        }
     }
 }
 

@@ -5,99 +5,127 @@ use prost::Message;
 
 /// A family with all its metrics.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct MetricFamily {
+pub struct MetricFamily {
+    /// As `/metrics` has it; a counter's ends in `_total`.
     #[prost(string, optional, tag = "1")]
-    pub(super) name: Option<String>,
+    pub name: Option<String>,
+    /// What it counts, for people.
     #[prost(string, optional, tag = "2")]
-    pub(super) help: Option<String>,
+    pub help: Option<String>,
+    /// A [`MetricType`].
     #[prost(enumeration = "MetricType", optional, tag = "3")]
-    pub(super) kind: Option<i32>,
+    pub kind: Option<i32>,
+    /// Its series, each with other labels.
     #[prost(message, repeated, tag = "4")]
-    pub(super) metric: Vec<Metric>,
+    pub metric: Vec<Metric>,
+    /// `seconds`, `bytes` or none.
     #[prost(string, optional, tag = "5")]
-    pub(super) unit: Option<String>,
+    pub unit: Option<String>,
 }
 
 /// The kinds that Weir has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
-pub(super) enum MetricType {
+pub enum MetricType {
+    /// Only increases.
     Counter = 0,
+    /// Goes up and down.
     Gauge = 1,
+    /// Classic, native, or both.
     Histogram = 4,
 }
 
 /// A series; a histogram is one.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Metric {
+pub struct Metric {
+    /// In the order of `/metrics`.
     #[prost(message, repeated, tag = "1")]
-    pub(super) label: Vec<LabelPair>,
+    pub label: Vec<LabelPair>,
+    /// The value, if the family is of gauges.
     #[prost(message, optional, tag = "2")]
-    pub(super) gauge: Option<Value>,
+    pub gauge: Option<Value>,
+    /// The value, if the family is of counters.
     #[prost(message, optional, tag = "3")]
-    pub(super) counter: Option<Value>,
+    pub counter: Option<Value>,
+    /// The values, if the family is of histograms.
     #[prost(message, optional, tag = "7")]
-    pub(super) histogram: Option<Histogram>,
+    pub histogram: Option<Histogram>,
 }
 
+/// A label.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct LabelPair {
+pub struct LabelPair {
+    /// Its name.
     #[prost(string, optional, tag = "1")]
-    pub(super) name: Option<String>,
+    pub name: Option<String>,
+    /// Its value, unescaped.
     #[prost(string, optional, tag = "2")]
-    pub(super) value: Option<String>,
+    pub value: Option<String>,
 }
 
 /// `Gauge` and `Counter`.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct Value {
+pub struct Value {
+    /// The number, in the family's unit.
     #[prost(double, optional, tag = "1")]
-    pub(super) value: Option<f64>,
+    pub value: Option<f64>,
 }
 
 /// Classic buckets, and from `schema` on a native histogram.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Histogram {
+pub struct Histogram {
+    /// Number of all values.
     #[prost(uint64, optional, tag = "1")]
-    pub(super) sample_count: Option<u64>,
+    pub sample_count: Option<u64>,
+    /// Their sum, in the family's unit.
     #[prost(double, optional, tag = "2")]
-    pub(super) sample_sum: Option<f64>,
+    pub sample_sum: Option<f64>,
+    /// The classic buckets, ascending, without that of all values (`+Inf`).
     #[prost(message, repeated, tag = "3")]
-    pub(super) bucket: Vec<Bucket>,
+    pub bucket: Vec<Bucket>,
+    /// The native histogram's resolution: each bucket's bound is 2^(2^-schema) times the one before. None
+    /// if there are only classic buckets.
     #[prost(sint32, optional, tag = "5")]
-    pub(super) schema: Option<i32>,
+    pub schema: Option<i32>,
+    /// The upper bound of the bucket of zero, in the family's unit.
     #[prost(double, optional, tag = "6")]
-    pub(super) zero_threshold: Option<f64>,
+    pub zero_threshold: Option<f64>,
+    /// Number of values in the bucket of zero.
     #[prost(uint64, optional, tag = "7")]
-    pub(super) zero_count: Option<u64>,
+    pub zero_count: Option<u64>,
+    /// Which buckets [`Histogram::positive_delta`] is about.
     #[prost(message, repeated, tag = "12")]
-    pub(super) positive_span: Vec<BucketSpan>,
+    pub positive_span: Vec<BucketSpan>,
     /// The first bucket's count, then each one's difference from the one before it.
     #[prost(sint64, repeated, packed = "false", tag = "13")]
-    pub(super) positive_delta: Vec<i64>,
+    pub positive_delta: Vec<i64>,
 }
 
+/// A classic bucket.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct Bucket {
+pub struct Bucket {
+    /// Number of values up to the bound.
     #[prost(uint64, optional, tag = "1")]
-    pub(super) cumulative_count: Option<u64>,
+    pub cumulative_count: Option<u64>,
+    /// The bound, in the family's unit; belongs to the bucket.
     #[prost(double, optional, tag = "2")]
-    pub(super) upper_bound: Option<f64>,
+    pub upper_bound: Option<f64>,
 }
 
 /// Consecutive buckets of a native histogram.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct BucketSpan {
+pub struct BucketSpan {
     /// The first bucket's index; of later spans, the gap to the one before.
     #[prost(sint32, optional, tag = "1")]
-    pub(super) offset: Option<i32>,
+    pub offset: Option<i32>,
+    /// Number of buckets.
     #[prost(uint32, optional, tag = "2")]
-    pub(super) length: Option<u32>,
+    pub length: Option<u32>,
 }
 
 impl Histogram {
     /// Sets the native histogram's buckets: indices in the schema, ascending, and their counts.
-    pub(super) fn set_positive(&mut self, buckets: &[(i32, u64)]) {
+    pub fn set_positive(&mut self, buckets: &[(i32, u64)]) {
         let (mut next, mut before) = (0, 0);
         for &(index, count) in buckets {
             match self.positive_span.last_mut() {

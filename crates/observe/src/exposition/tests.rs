@@ -233,6 +233,11 @@ fn gauges() -> Gauges<'static> {
             file: "/etc/weir/a.pem",
             not_after: 1_800_000_000,
         }],
+        telemetry: vec![TelemetryGauges {
+            signal: "traces",
+            sent: 7,
+            dropped: vec![("queue_full", 1), ("refused", 0)],
+        }],
         key_sets: vec![KeySetGauges {
             authentication: "api".to_owned(),
             keys: 2,
@@ -360,10 +365,10 @@ fn unknown_values_are_not_exposed() {
 }
 
 /// Returns the families of a protobuf exposition by name.
-fn decoded(mut bytes: &[u8]) -> BTreeMap<String, protobuf::MetricFamily> {
+fn decoded(mut bytes: &[u8]) -> BTreeMap<String, MetricFamily> {
     let mut families = BTreeMap::new();
     while !bytes.is_empty() {
-        let family = protobuf::MetricFamily::decode_length_delimited(&mut bytes).unwrap();
+        let family = MetricFamily::decode_length_delimited(&mut bytes).unwrap();
         assert!(!family.metric.is_empty() && !family.help().is_empty(), "{}", family.name());
         let twice = families.insert(family.name().to_owned(), family);
         assert!(twice.is_none(), "a family occurs twice");
@@ -379,6 +384,11 @@ fn protobuf_has_the_same_families_and_native_histograms() {
     let with_samples = classic.iter().filter(|(_, family)| !family.samples.is_empty());
     let names: BTreeSet<&String> = with_samples.map(|(name, _)| name).collect();
     assert_eq!(families.keys().collect::<BTreeSet<_>>(), names);
+    let messages = super::families(&totals, &gauges);
+    assert_eq!(
+        messages.iter().map(|f| (f.name().to_owned(), f.clone())).collect::<BTreeMap<_, _>>(),
+        families
+    );
 
     let durations = &families["weir_request_duration_seconds"];
     assert_eq!(durations.kind(), protobuf::MetricType::Histogram);

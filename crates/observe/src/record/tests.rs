@@ -46,6 +46,7 @@ fn record() -> AccessRecord<'static> {
         request: None,
         response: None,
         sample_rate: None,
+        trace: None,
     }
 }
 
@@ -67,8 +68,18 @@ fn text_of(record: &AccessRecord<'_>) -> String {
 #[test]
 fn failed_attempts_are_logged_with_their_causes() {
     let failed = [
-        Attempt { server: "10.0.1.5:80".parse().unwrap(), cause: Cause::ConnectionRefused },
-        Attempt { server: "[::1]:80".parse().unwrap(), cause: Cause::ConnectionTimeout },
+        Attempt {
+            server: "10.0.1.5:80".parse().unwrap(),
+            cause: Cause::ConnectionRefused,
+            after: Duration::ZERO,
+            took: Duration::ZERO,
+        },
+        Attempt {
+            server: "[::1]:80".parse().unwrap(),
+            cause: Cause::ConnectionTimeout,
+            after: Duration::ZERO,
+            took: Duration::ZERO,
+        },
     ];
     let record = AccessRecord {
         attempts: 3,

@@ -17,6 +17,8 @@ use model::{HostPort, Moment, Syslog, SyslogTarget};
 use observe::TimestampCache;
 use observe::truncate::{TRUNCATED, cut};
 
+use crate::line_batch::Batch;
+
 /// Lines that wait for a collector that is slow or gone.
 const WAITING_MAX_BYTES: usize = 8 << 20;
 
@@ -40,22 +42,6 @@ const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
 
 /// Severity `info` (RFC 5424 section 6.2.1).
 const SEVERITY: u8 = 6;
-
-/// A batch of lines.
-pub(super) struct Batch {
-    pub(super) lines: Vec<u8>,
-    /// How many.
-    pub(super) count: u64,
-    /// When it was handed over, since 1970.
-    pub(super) at: Duration,
-}
-
-impl Batch {
-    /// Returns the memory that it takes while it waits.
-    fn bytes(&self) -> usize {
-        self.lines.capacity() + size_of::<Batch>()
-    }
-}
 
 /// A collector and what waits for it.
 pub(super) struct Collector {

@@ -8,18 +8,20 @@ use std::time::Duration;
 use model::{Fault, ListenerId, LogFormat};
 use observe::kept::Ended;
 use observe::{
-    AccessRecord, Concurrency, KeptExchange, TcpRecord, TcpSide, Timestamp, TlsRecord, truncate,
+    AccessRecord, Concurrency, KeptExchange, KeptFor, TcpRecord, TcpSide, Timestamp, TlsRecord,
+    TraceRecord, truncate,
 };
 use wire::http1::{RequestHead, ResponseHead};
 
 use super::Record;
+use crate::head::TraceContext;
 use crate::listener::LiveListener;
 use crate::plane::Plane;
 use crate::via::Via;
 use crate::worker::Worker;
 
 /// Bytes of a text of the client that are kept with an example.
-const KEPT_TEXT_MAX: usize = 512;
+pub(super) const KEPT_TEXT_MAX: usize = 512;
 
 /// The request fields of an access line.
 pub(super) struct Line<'a> {
@@ -37,6 +39,8 @@ pub(super) struct Line<'a> {
     pub(super) route: Option<&'a str>,
     pub(super) request: Option<&'a RequestHead>,
     pub(super) response: Option<&'a ResponseHead>,
+    /// Its trace, if Weir records traces.
+    pub(super) trace: Option<TraceContext>,
 }
 
 impl<'a> Line<'a> {
@@ -57,6 +61,7 @@ impl<'a> Line<'a> {
             route: None,
             request: None,
             response: None,
+            trace: None,
         }
     }
 }
@@ -104,14 +109,14 @@ pub(super) fn write(
     });
 }
 
-/// Keeps the exchange as an example, if it is one.
+/// Keeps the exchange as an example, if it is one; returns why.
 pub(super) fn keep(
     worker: &Worker,
     plane: &Plane,
     seen: &Line<'_>,
     record: &Record,
     status: Option<u16>,
-) {
+) -> Option<KeptFor> {
     let counters = record.service.map(|id| plane.service_counters(id, &worker.shard));
     // Without reading a small body ahead: that is the client's time.
     let has_head = !record.timings.first_byte.is_zero();
@@ -125,7 +130,7 @@ pub(super) fn keep(
         service: counters.map(|counters| &counters.kept),
     };
     let kept = &worker.shard.kept;
-    let Some(kept_for) = kept.wants(&ended) else { return };
+    let kept_for = kept.wants(&ended)?;
     let decision = decision(record);
     let time = worker.timestamps.borrow_mut().at(os::clock::wall());
     let line = access_record(time, plane, seen, record, decision.as_deref());
@@ -141,18 +146,19 @@ pub(super) fn keep(
         service,
         line: json.into(),
     });
+    Some(kept_for)
 }
 
 /// Returns the record's balancing decisions as JSON.
-fn decision(record: &Record) -> Option<String> {
+pub(super) fn decision(record: &Record) -> Option<String> {
     record.explanation.as_ref().map(|explanation| explanation.to_json())
 }
 
 /// Returns the content of the access line, without the status.
-fn access_record<'a>(
+pub(super) fn access_record<'a>(
     time: Timestamp,
     plane: &'a Plane,
-    seen: &Line<'a>,
+    seen: &'a Line<'_>,
     record: &'a Record,
     decision: Option<&'a str>,
 ) -> AccessRecord<'a> {
@@ -192,6 +198,13 @@ fn access_record<'a>(
         request: seen.request,
         response: seen.response,
         sample_rate: None,
+        trace: seen.trace.as_ref().map(|context| TraceRecord {
+            trace: &context.trace,
+            span: record.id.span(0),
+            parent: context.parent.as_ref(),
+            is_sampled: context.is_sampled(),
+            export: None,
+        }),
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use identity::token::Rules;
 use identity::{Algorithm, Claim, Claims, KeySet, Secrets, SuccessCache, Users};
 use model::{
-    Authentication, AuthenticationScheme, IssuerKeys, KeySource, Material, Snapshot, TokenRules,
+    Authentication, AuthenticationScheme, HttpPeer, KeySource, Material, Snapshot, TokenRules,
 };
 use observe::exposition::KeySetGauges;
 
@@ -167,15 +167,15 @@ impl Authentications {
     }
 
     /// Returns the key set of an issuer: the one that another authentication uses, or a new one.
-    fn find_key_set(&self, source: &IssuerKeys) -> Option<Arc<Fetched>> {
+    fn find_key_set(&self, source: &HttpPeer) -> Option<Arc<Fetched>> {
         let fetched = self.fetched();
         if let Some(same) = fetched.iter().find(|fetched| fetched.source() == source) {
             return Some(Arc::clone(same));
         }
         // If only the contents of the file with the trusted authorities have changed, the issuer is the same,
         // and may be out of reach just now.
-        let path = |source: &IssuerKeys| source.ca.as_ref().map(|ca| ca.path.clone());
-        let is_same = |other: &IssuerKeys| other.url == source.url && path(other) == path(source);
+        let path = |source: &HttpPeer| source.ca.as_ref().map(|ca| ca.path.clone());
+        let is_same = |other: &HttpPeer| other.url == source.url && path(other) == path(source);
         let earlier = fetched.iter().find(|fetched| is_same(fetched.source()));
         self.key_sets.follow(source, earlier.and_then(|earlier| earlier.keys())).map(Arc::new)
     }

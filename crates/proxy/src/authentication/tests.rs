@@ -70,14 +70,17 @@ fn a_user_whose_verification_ends_after_its_removal_is_denied() {
     };
     let registry = Arc::new(decide::Registry::new());
     registry.publish(with(USERS), os::clock::now());
-    let (access, _writer) =
-        AccessSink::start(AccessTarget::open(&AccessLog::Off, None).unwrap()).unwrap();
+    let (access, _writer) = AccessSink::start(
+        AccessTarget::open(&AccessLog::Off, None, || Box::new(std::io::sink())).unwrap(),
+    )
+    .unwrap();
     let proxy = crate::start(Options {
         registry: Arc::clone(&registry),
         counters: Arc::new(observe::Registry::new()),
         listeners: vec![ListenerSockets { name: "front".into(), sockets: vec![socket] }],
         workers: 1,
         access,
+        spans: Arc::new(|_| {}),
         may_explain: None,
         identity: crate::Identity::new(0xa117),
         challenges: Arc::default(),

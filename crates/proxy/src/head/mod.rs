@@ -5,6 +5,7 @@ mod compression;
 mod inquiry;
 mod origin;
 mod own;
+mod trace_context;
 
 use std::fmt::Write as _;
 
@@ -20,6 +21,8 @@ use crate::authentication::Identity;
 pub(crate) use inquiry::{Inquiry, write_inquiry};
 pub(crate) use origin::{Origin, Scheme};
 pub(crate) use own::OwnFields;
+use trace_context::SpanId;
+pub(crate) use trace_context::TraceContext;
 
 /// A request ID, shared by client, Weir, server and log: 32 hexadecimal digits, also the trace ID
 /// of a `traceparent` that Weir starts.
@@ -39,10 +42,31 @@ impl RequestId {
     /// Returns whether an exchange with this ID belongs to a share of all, 0.0 to 1.0. Its first 32
     /// bits decide; `tcp_sample` draws from others.
     pub(crate) fn is_within(&self, share: f64) -> bool {
-        let digit = |digit: &u8| char::from(*digit).to_digit(16).unwrap_or_default();
-        let drawn = self.0[..8].iter().fold(0, |number, next| number << 4 | digit(next));
+        let drawn =
+            self.0[..8].iter().fold(0, |number, next| number << 4 | u32::from(digit(*next)));
         f64::from(drawn) < share * 4_294_967_296.0
     }
+
+    /// Returns the ID of a span of this exchange: its own with 0, that of an attempt with its number. It needs no
+    /// place in memory: the server is told the same one that is recorded at the end.
+    pub(crate) fn span(&self, number: u32) -> SpanId {
+        let half =
+            self.0[16..].iter().fold(0, |number, next| number << 4 | u64::from(digit(*next)));
+        // The finaliser of SplitMix64: each input has an output of its own that looks random.
+        let mut mixed =
+            half.wrapping_add(u64::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        // Zero is no ID (W3C Trace Context 3.2.2.4).
+        let digits = hex(u128::from(mixed.max(1)));
+        std::array::from_fn(|at| digits[16 + at])
+    }
+}
+
+/// Returns the value of a hexadecimal digit; 0 for anything else.
+fn digit(digit: u8) -> u8 {
+    char::from(digit).to_digit(16).unwrap_or_default() as u8
 }
 
 fn hex(number: u128) -> [u8; 32] {
@@ -71,6 +95,10 @@ pub(crate) struct RequestChanges<'a> {
     pub(crate) received: &'static str,
     /// Who sends it, if its route has asked.
     pub(crate) identity: Option<&'a Identity>,
+    /// Its trace, if Weir records traces.
+    pub(crate) trace: Option<&'a TraceContext>,
+    /// Which attempt this is, from 1 on.
+    pub(crate) attempt: u32,
 }
 
 /// Appends the head for the server.
@@ -79,9 +107,9 @@ pub(crate) fn write_request(
     origin: &Origin,
     id: &RequestId,
     changes: &RequestChanges<'_>,
-    random: u64,
     out: &mut Vec<u8>,
 ) {
+    let trace = changes.trace.filter(|_| origin.fields.traceparent);
     out.extend_from_slice(head.method().as_bytes());
     out.push(b' ');
     write_target(head, changes.matched, changes.rewrite, out);
@@ -100,6 +128,9 @@ pub(crate) fn write_request(
                 true
             }
             Known::Expect => changes.continued || field.hop_by_hop,
+            Known::Traceparent if trace.is_some() => true,
+            // It belongs to a context that is continued.
+            Known::Tracestate if trace.is_some_and(|trace| trace.parent.is_none()) => true,
             known if is_origin_field(known) => !origin.trusted || extended(known, origin.fields),
             Known::Authorization => {
                 field.hop_by_hop || changes.identity.is_some_and(|who| !who.forwards_credentials)
@@ -110,7 +141,7 @@ pub(crate) fn write_request(
             encode::put_field(out, field.name, field.value);
         }
     }
-    write_origin(head, origin, id, random, out);
+    write_origin(head, origin, id, (trace, changes.attempt), out);
     // Each forwarder appends to the existing value (RFC 8586 section 2, RFC 9110 section 7.6.3);
     // several fields of one name are one list.
     out.extend_from_slice(changes.loop_mark);
@@ -180,7 +211,7 @@ fn write_origin(
     head: &RequestHead,
     origin: &Origin,
     id: &RequestId,
-    random: u64,
+    (trace, attempt): (Option<&TraceContext>, u32),
     out: &mut Vec<u8>,
 ) {
     let believed = |known| {
@@ -233,13 +264,10 @@ fn write_origin(
         out.extend_from_slice(&id.0);
         out.extend_from_slice(b"\r\n");
     }
-    if fields.traceparent && believed(Known::Traceparent).is_none() {
-        out.extend_from_slice(b"traceparent: 00-");
-        out.extend_from_slice(&id.0);
-        out.push(b'-');
-        // A parent ID of zeros is invalid (W3C Trace Context 3.2.2.4).
-        out.extend_from_slice(&hex(u128::from(random | 1))[16..]);
-        out.extend_from_slice(b"-00\r\n");
+    if let Some(trace) = trace {
+        trace.write(id.span(attempt), out);
+    } else if fields.traceparent && believed(Known::Traceparent).is_none() {
+        TraceContext::of(None, false, id, 0.0).write(id.span(attempt), out);
     }
 }
 

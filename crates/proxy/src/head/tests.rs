@@ -28,6 +28,8 @@ fn forwarded(text: &str, trusted: &[&str]) -> String {
     let origin = Origin::new(peer, &trusted, ALL, Scheme::Http);
     let changes = RequestChanges {
         identity: None,
+        trace: None,
+        attempt: 1,
         matched: &PathMatch::Prefix(String::new()),
         rewrite: &Rewrite::default(),
         fields: &FieldChanges::default(),
@@ -38,7 +40,7 @@ fn forwarded(text: &str, trusted: &[&str]) -> String {
         received: "1.1",
     };
     let mut out = Vec::new();
-    write_request(&request(text), &origin, &RequestId::new(1), &changes, 2, &mut out);
+    write_request(&request(text), &origin, &RequestId::new(1), &changes, &mut out);
     String::from_utf8(out).unwrap()
 }
 
@@ -53,8 +55,10 @@ fn a_strangers_forwarding_fields_are_replaced() {
     assert!(out.contains("X-Forwarded-For: 192.0.2.7\r\n"), "{out}");
     assert!(out.contains("Forwarded: for=192.0.2.7;proto=http;host=\"a\"\r\n"), "{out}");
     assert!(out.contains("X-Request-Id: 00000000000000000000000000000001\r\n"), "{out}");
-    let parent = "traceparent: 00-00000000000000000000000000000001-0000000000000003-00\r\n";
-    assert!(out.contains(parent), "{out}");
+    let id = RequestId::new(1);
+    let span = String::from_utf8(id.span(1).to_vec()).unwrap();
+    let parent = format!("traceparent: 00-00000000000000000000000000000001-{span}-00\r\n");
+    assert!(out.contains(&parent), "{out}");
 }
 
 #[test]

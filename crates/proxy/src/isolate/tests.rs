@@ -138,8 +138,10 @@ impl Running {
         snapshot.log.access = target.clone();
         snapshot.log.format = LogFormat::Json;
         registry.publish(Arc::new(snapshot), os::clock::now());
-        let (access, writer) =
-            AccessSink::start(AccessTarget::open(&target, None).unwrap()).unwrap();
+        let (access, writer) = AccessSink::start(
+            AccessTarget::open(&target, None, || Box::new(std::io::sink())).unwrap(),
+        )
+        .unwrap();
         let options = Options {
             challenges: Arc::default(),
             registry,
@@ -147,6 +149,7 @@ impl Running {
             listeners: vec![ListenerSockets { name: "front".into(), sockets: vec![socket] }],
             workers: 1,
             access,
+            spans: Arc::new(|_| {}),
             may_explain: None,
             identity: Identity::new(panicking.number),
         };

@@ -248,7 +248,7 @@ impl<'a> Servers<'a> {
         let record = call.place().record;
         match again {
             Ok(()) => {
-                record.failed_attempt(endpoint.row.address, cause);
+                record.failed_attempt(endpoint.row.address, cause, now);
                 Ok(())
             }
             Err(why) => {

@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use health::report::Report;
-use model::{AccessLog, Listener, LogFormat, Metrics, MetricsListener, Protocol, Snapshot};
+use model::{AccessLog, Listener, LogFormat, Metrics, MetricsListener, Otlp, Protocol, Snapshot};
 
 use columns::Columns;
 
@@ -87,6 +87,9 @@ fn balancer(snapshot: &Snapshot) -> String {
             row(name, format!("{target}, every {every}, as {prefix}.…"));
         }
     }
+    if let Some(otlp) = &snapshot.otlp {
+        row("OpenTelemetry", sent(otlp));
+    }
     if let Some(resolver) = snapshot.resolver {
         row("DNS server", resolver.to_string());
     }
@@ -101,9 +104,22 @@ fn balancer(snapshot: &Snapshot) -> String {
         AccessLog::Stdout => format!("{form} to standard output"),
         AccessLog::File(path) => format!("{form} to {}", path.display()),
         AccessLog::Syslog(syslog) => format!("{form} to syslog at {}", syslog.to),
+        AccessLog::Otlp => "to the OpenTelemetry collector".to_owned(),
     };
     row("access log", log);
     columns.text()
+}
+
+/// Says what a collector is sent.
+fn sent(otlp: &Otlp) -> String {
+    let traces = otlp.traces.as_ref().map(|_| "traces".to_owned());
+    let metrics = otlp
+        .metrics_interval
+        .map(|every| format!("metrics every {}", model::units::show_duration(every)));
+    let logs = otlp.logs.then(|| "the log".to_owned());
+    let parts: Vec<String> = [traces, metrics, logs].into_iter().flatten().collect();
+    let what = if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") };
+    format!("{what} to {}", otlp.collector.url)
 }
 
 fn listeners(snapshot: &Snapshot) -> String {

@@ -15,12 +15,12 @@ pub(super) static LOG: TableSpec = TableSpec {
         key(
             "access",
             Kind::Either(&[
-                Kind::Choice(&["stdout", "off"]),
+                Kind::Choice(&["stdout", "off", "otlp"]),
                 Kind::Text(form("file path")),
                 Kind::Table(&SYSLOG),
             ]),
             Absent::Text("stdout"),
-            "`\"stdout\"`, `\"off\"`, the path of a file to append to, which contains a slash, or `{ syslog = … }`.",
+            "`\"stdout\"`, `\"off\"`, the path of a file to append to, which contains a slash, `{ syslog = … }`, or `\"otlp\"` for the collector of [otlp], which needs `format = \"json\"` without `fields`.",
         ),
         key(
             "format",

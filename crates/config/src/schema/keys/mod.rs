@@ -9,6 +9,7 @@ mod error_page;
 mod listener;
 mod log;
 mod maintenance;
+mod otlp;
 mod route;
 mod service;
 mod tls;
@@ -25,6 +26,7 @@ pub(crate) use tls::CIPHERS;
 use super::spec::{Absent, Form, KeySpec, Kind, TableSpec, key};
 use defaults::DEFAULTS;
 use log::LOG;
+use otlp::OTLP;
 use tls::LISTENER_TLS;
 
 use crate::defaults as usual;
@@ -163,6 +165,12 @@ pub(crate) static TOP: TableSpec = TableSpec {
             Kind::Table(&METRICS),
             Absent::Then("as if empty"),
             "Where metrics are fetched or pushed.",
+        ),
+        key(
+            "otlp",
+            Kind::Table(&OTLP),
+            Absent::Then("nothing is sent"),
+            "The OpenTelemetry collector for traces, metrics and logs.",
         ),
         key(
             "acme",

@@ -73,7 +73,12 @@ fn one_line(mut out: Vec<u8>) -> String {
 #[test]
 fn the_members_by_default_are_the_line_by_default() {
     let (request, response) = (request(HOSTILE), response());
-    let failed = [Attempt { server: "[::1]:80".parse().unwrap(), cause: Cause::ConnectionReset }];
+    let failed = [Attempt {
+        server: "[::1]:80".parse().unwrap(),
+        cause: Cause::ConnectionReset,
+        after: Duration::ZERO,
+        took: Duration::ZERO,
+    }];
     let tls = TlsRecord { version: "TLSv1.3", cipher: "x", server_name: None, resumed: true };
     let side = TcpSide { round_trip: Duration::from_millis(3), retransmits: 1 };
     let rich = AccessRecord {

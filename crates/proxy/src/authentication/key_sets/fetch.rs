@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use identity::keys::KEY_SET_MAX_BYTES;
 use identity::{BadKeySet, KeySet, Secrets};
-use model::{IssuerKeys, ServiceTls};
+use model::{HttpPeer, ServiceTls};
 use observe::truncate;
 use rustls::ClientConfig;
 use tls::Mistake;
@@ -42,7 +42,7 @@ pub(super) enum FetchError {
 }
 
 /// Returns how the issuer's certificate is verified; `None`: its URL is not https.
-pub(super) fn tls(source: &IssuerKeys) -> Result<Option<Arc<ClientConfig>>, Mistake> {
+pub(super) fn tls(source: &HttpPeer) -> Result<Option<Arc<ClientConfig>>, Mistake> {
     let settings = |ca| ServiceTls { name: None, verify: true, ca, certificate: None };
     let settings = source.ca.clone().map(settings);
     settings.map(|settings| tls::client(&settings, &[b"http/1.1"])).transpose()
@@ -50,7 +50,7 @@ pub(super) fn tls(source: &IssuerKeys) -> Result<Option<Arc<ClientConfig>>, Mist
 
 /// Fetches a key set, within [`FETCH_MAX`]. Redirects are not followed.
 pub(super) async fn fetch(
-    source: &IssuerKeys,
+    source: &HttpPeer,
     tls: Option<&Arc<ClientConfig>>,
 ) -> Result<Contents, FetchError> {
     let fetched = tokio::time::timeout(FETCH_MAX, exchange(source, tls)).await;
@@ -58,7 +58,7 @@ pub(super) async fn fetch(
 }
 
 async fn exchange(
-    source: &IssuerKeys,
+    source: &HttpPeer,
     tls: Option<&Arc<ClientConfig>>,
 ) -> Result<Contents, FetchError> {
     let url = &source.url;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use identity::{KeySet, Refetch, RefetchRules};
-use model::{IssuerKeys, Moment};
+use model::{HttpPeer, Moment};
 use observe::exposition::KeySetGauges;
 use rustls::ClientConfig;
 use tokio::sync::{Notify, mpsc, watch};
@@ -34,7 +34,7 @@ pub(crate) struct Fetched(Arc<Shared>);
 
 /// What requests and the thread share.
 struct Shared {
-    source: IssuerKeys,
+    source: HttpPeer,
     /// `None`: its URL is not https.
     tls: Option<Arc<ClientConfig>>,
     keys: ArcSwapOption<KeySet>,
@@ -73,7 +73,7 @@ impl KeySets {
 
     /// Starts to fetch a set. Until it has been fetched, `keys` are in use, if there are any. `None`: it
     /// cannot be fetched, which is logged.
-    pub(super) fn follow(&self, source: &IssuerKeys, keys: Option<Arc<KeySet>>) -> Option<Fetched> {
+    pub(super) fn follow(&self, source: &HttpPeer, keys: Option<Arc<KeySet>>) -> Option<Fetched> {
         let tls = match fetch::tls(source) {
             Ok(tls) => tls,
             Err(mistake) => {
@@ -111,7 +111,7 @@ impl KeySets {
 
 impl Fetched {
     /// Returns what it is fetched from.
-    pub(super) fn source(&self) -> &IssuerKeys {
+    pub(super) fn source(&self) -> &HttpPeer {
         &self.0.source
     }
 

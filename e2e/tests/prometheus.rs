@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// Queries of the dashboard that find nothing in a test, by the panel and what the legend contains: they
 /// show trouble that the test does not cause, or look an hour back.
-const QUIET: [(&str, &str); 12] = [
+const QUIET: [(&str, &str); 13] = [
     ("", "an hour ago"),
     ("What is wrong", ""),
     ("Queued and refused", "{{cause}}"),
@@ -25,6 +25,7 @@ const QUIET: [(&str, &str); 12] = [
     ("Key sets", ""),
     ("Fetches of key sets", ""),
     ("What did not fit", ""),
+    ("Sent to the OpenTelemetry collector", "dropped"),
     ("Configuration changed", ""),
     ("Process started", ""),
     ("Alerts", ""),
@@ -194,13 +195,16 @@ fn the_packaged_rules_and_dashboard_fit_a_balancer_with_traffic() {
     let app = App::start(&scene, 11, &[]);
     let metrics = scene.address(2, 9100);
     let pair = Authority::new(&scene, "ca").issue("tls", &["app.example.com"]);
+    // No collector listens at this address; the metrics about sending exist all the same.
     let rest = format!(
         "[metrics]\naddress = \"{metrics}\"\nserver_histograms = true\n\
+         [otlp]\nendpoint = \"http://{}\"\ninterval = \"1h\"\n\
          [[listener]]\nname = \"tls\"\naddress = \"{}\"\n\
          tls = {{ certificates = [{{ chain = \"{}\", key = \"{}\" }}] }}\n\
          [[route]]\nservice = \"app\"\n[service.app]\nin_flight_max = 8\n\
          queue = {{ length_max = 10, wait_max = \"5s\" }}\n\
          check = {{ path = \"/status\", interval = \"1s\" }}\n{}",
+        scene.address(5, 4318),
         scene.address(1, 8443),
         pair.chain.display(),
         pair.key.display(),

@@ -81,6 +81,8 @@ export type EndedRequest = import("./api.js").EndedRequest & {
   request_bytes?: number;
   response_bytes?: number;
   tcp?: { client_rtt_ms?: number | null; server_rtt_ms?: number | null } | null;
+  /** Only if the balancer sends traces. */
+  trace?: { id?: string; span?: string; parent?: string | null; sampled?: boolean } | null;
   decision?: Decision[] | null;
 };
 

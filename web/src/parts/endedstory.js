@@ -7,6 +7,7 @@ import { decisionSentences, whyText } from "../logic/decision.js";
 import { endedSentences, endedStages } from "../logic/ended.js";
 import { count, duration, moment } from "../logic/figures.js";
 import { usePage } from "../use.js";
+import { Copy } from "./copy.js";
 import { nameOf } from "./ended.js";
 import { Mark } from "./mark.js";
 import { Rows } from "./rows.js";
@@ -18,7 +19,7 @@ import { Rows } from "./rows.js";
 /** @param {{request: EndedRequest, close: any}} props */
 export function EndedStory({ request, close }) {
   const { address, board } = usePage();
-  const { request_id: id, cause, failed_attempts: failed, decision } = request;
+  const { request_id: id, cause, failed_attempts: failed, trace, decision } = request;
   const host = request.host ? ` · ${request.host}` : "";
   return html`<section class="card story" aria-label="One ended request">
     <h2><span class="path">${nameOf(request)}</span>
@@ -29,6 +30,7 @@ export function EndedStory({ request, close }) {
       <span class="figure">${duration(lasted)}</span></li>`,
     )}</ol>
     <p>${endedSentences(request, board.now).join(" ")} ${cause && html`<a href=${link(address, "causes", cause)}>What ${cause} means</a>`}</p>
+    ${trace?.id && html`<p>Trace <${Copy} text=${trace.id} /></p>`}
     ${
       (failed?.length ?? 0) > 0 &&
       html`<h3>Failed attempts before</h3><ol class="plain">${failed?.map(

@@ -40,6 +40,7 @@ const ENDED = {
   "path?": "",
   "cause?": "",
   "failed_attempts?": [{}],
+  "trace?": { "id?": "" },
   "decision?": [{ "servers?": [{}] }],
 };
 const SERIES = { kind: "", columns: {}, causes: [{ row: 0, count: 0 }] };

@@ -296,23 +296,28 @@ fn results_decide_which_requests_become_traces() {
 }
 
 #[test]
-fn a_flood_of_one_cause_is_recorded_in_part() {
-    let Some(scene) = Scene::new("otlp-flood", &[]) else { return };
-    let collector = Collector::start(scene.address(40, 4318));
-    let otlp = "traces_per_cause_max = 10\nmetrics = false\nlogs = false";
-    // Nobody listens there: every request fails.
-    let weir = Weir::start(&scene, &config(&scene, otlp, "", &[scene.address(11, 8080)]));
-    let begun = Instant::now();
-    let mut client = Connection::open(weir.front()).unwrap();
-    for _ in 0..500 {
-        assert_eq!(client.get("/", &[]).unwrap().status, 502);
+fn a_flood_of_one_cause_or_of_successes_is_recorded_in_part() {
+    for (is_up, status) in [(false, 502), (true, 200)] {
+        let Some(scene) = Scene::new("otlp-flood", &[]) else { return };
+        let collector = Collector::start(scene.address(40, 4318));
+        let otlp =
+            "sample = { ok = 1.0 }\ntraces_per_cause_max = 10\nmetrics = false\nlogs = false";
+        let (_server, told) = server(&scene, if is_up { 11 } else { 12 });
+        let weir = Weir::start(&scene, &config(&scene, otlp, "", &[scene.address(11, 8080)]));
+        let begun = Instant::now();
+        let mut client = Connection::open(weir.front()).unwrap();
+        for _ in 0..500 {
+            assert_eq!(client.get("/", &[]).unwrap().status, status);
+        }
+        let seconds = begun.elapsed().as_secs() as usize + 2;
+        wait::until("a few", SOON, || Some(()).filter(|()| collector.requests().len() >= 5));
+        std::thread::sleep(Duration::from_secs(2));
+        let recorded = collector.requests().len();
+        // Each of two workers has its half, of two causes; examples are a few in ten seconds.
+        assert!(recorded <= 20 * seconds + 16, "{status}: {recorded} in {seconds} s");
+        let flagged = told.lock().unwrap().iter().filter(|told| told.ends_with("-01")).count();
+        assert!(flagged <= recorded, "{flagged} servers were told, {recorded} recorded");
     }
-    let seconds = begun.elapsed().as_secs() as usize + 2;
-    wait::until("a few", SOON, || Some(()).filter(|()| collector.requests().len() >= 5));
-    std::thread::sleep(Duration::from_secs(2));
-    let recorded = collector.requests().len();
-    // Each of two workers has its half; examples are 4 each in ten seconds.
-    assert!(recorded <= 10 * seconds + 16, "{recorded} in {seconds} s");
 }
 
 #[test]
@@ -367,7 +372,12 @@ fn a_collector_that_is_gone_costs_no_request_and_gets_what_it_missed() {
     let app = App::start(&scene, 11, &[]);
     let weir = Weir::start(
         &scene,
-        &config(&scene, "sample = { ok = 1.0 }\nmetrics = false", "", &[app.address()]),
+        &config(
+            &scene,
+            "sample = { ok = 1.0 }\ntraces_per_cause_max = 1000\nmetrics = false",
+            "",
+            &[app.address()],
+        ),
     );
     let mut client = Connection::open(weir.front()).unwrap();
     for _ in 0..50 {

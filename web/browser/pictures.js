@@ -1,11 +1,12 @@
 // Draws the pictures of docs/dashboard.md again: three services in three zones, some minutes of traffic, then one server that
 // becomes slow. In a network namespace of its own, which `scripts/dashboard pictures` makes, since the servers have addresses.
 
-import { execFileSync, spawn } from "node:child_process";
+import { execFile, execFileSync, spawn } from "node:child_process";
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 const WEIR = process.env.WEIR_BIN ?? join(ROOT, "target/debug/weir");
@@ -80,7 +81,8 @@ try {
     ["overview-1400-light", "overview"],
     ["service-catalog-1400-light", "service"],
   ]) {
-    execFileSync("node", [look, "http://127.0.0.1:9900/ui/", folder, `${view}`], { stdio: "inherit" });
+    // Without blocking: the clients go on.
+    await promisify(execFile)("node", [look, "http://127.0.0.1:9900/ui/", folder, `${view}`]);
     copyFileSync(join(folder, `${view}.png`), join(ROOT, `docs/dashboard-${name}.png`));
   }
 } finally {

@@ -54,6 +54,8 @@ pub(crate) struct Record {
     pub(crate) tcp_server: Option<TcpSide>,
     /// The explanation of the balancing decisions; `None` if not requested.
     pub(crate) explanation: Option<Box<Explanation>>,
+    /// Its trace, if Weir records traces.
+    pub(crate) trace: Option<TraceContext>,
     /// Whether the request has asked for its explanation, so that its line is written in any case.
     is_asked: bool,
     /// Whether the exchange's storage has the head of the response that the client received.
@@ -93,6 +95,7 @@ impl Record {
             raises_tcp: false,
             tcp_server: None,
             explanation: None,
+            trace: None,
             is_asked: false,
             has_response: false,
             connections: 0,
@@ -109,12 +112,26 @@ impl Record {
     }
 
     /// Begins the record of a request, or of a connection in TCP mode, and decides by its random
-    /// bits what the record asks for: TCP figures and the reasons of its choices.
-    pub(crate) fn begin(plane: &Plane, random: u128, request: Option<&RequestHead>) -> Record {
+    /// bits what the record asks for: TCP figures, the reasons of its choices, and whether a trace that begins
+    /// here is sampled. `is_trusted`: the peer's own trace is continued.
+    pub(crate) fn begin(
+        worker: &Worker,
+        plane: &Plane,
+        random: u128,
+        request: Option<&RequestHead>,
+        is_trusted: bool,
+    ) -> Record {
         let mut record = Record::new(os::clock::now(), RequestId::new(random));
         record.asks_tcp = plane.sampling.asks_tcp(random);
         record.raises_tcp = plane.sampling.is_raised();
         (record.explanation, record.is_asked) = plane.explanation(random, request);
+        record.trace = plane.traces().map(|sample| {
+            let stated = request.filter(|_| is_trusted).and_then(TraceContext::stated);
+            stated.unwrap_or_else(|| {
+                let is_sampled = spans::begins_sampled(worker, sample, &record);
+                TraceContext::begun(&record.id, is_sampled)
+            })
+        });
         record
     }
 
@@ -270,10 +287,6 @@ pub(crate) fn finish(
 ) {
     let request: &RequestHead = &scratch.request;
     let peer = client.origin.peer;
-    let trace = plane.traces().map(|sample| {
-        let (trusted, share) = (client.origin.trusted, sample.head_share());
-        TraceContext::of(Some(request), trusted, &record.id, share)
-    });
     let line = Line {
         client: address,
         peer: (peer != address).then_some(peer),
@@ -289,7 +302,6 @@ pub(crate) fn finish(
         route: route.map(|route| &*route.name),
         request: Some(request),
         response: record.has_response.then_some(&scratch.response),
-        trace,
     };
     close(worker, plane, &line, record);
 }
@@ -299,11 +311,8 @@ pub(crate) fn finish_tcp(worker: &Worker, accepted: &Accepted, record: &Record) 
     let tcp_client = tcp_client(&accepted.stream, record);
     let tls = tls_record(&accepted.stream);
     let bare = Line::bare(accepted.peer, &accepted.via, record.id.as_bytes());
-    let plane = &accepted.via.plane;
-    let trace =
-        plane.traces().map(|sample| TraceContext::of(None, false, &record.id, sample.head_share()));
-    let line = Line { protocol: "TCP", tls, tcp_client, trace, ..bare };
-    close(worker, plane, &line, record);
+    let line = Line { protocol: "TCP", tls, tcp_client, ..bare };
+    close(worker, &accepted.via.plane, &line, record);
 }
 
 /// Counts for its service a question to an authentication server, or a copy for a mirror. It belongs to

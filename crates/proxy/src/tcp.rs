@@ -83,7 +83,7 @@ async fn passed(
     let mut buffer =
         std::mem::replace(&mut accepted.buffer, Buffer::new(Rc::clone(&worker.buffers)));
     let random = worker.rng.borrow_mut().u128(..);
-    let mut record = Record::begin(&accepted.via.plane, random, None);
+    let mut record = Record::begin(worker, &accepted.via.plane, random, None, false);
     record.service = Some(id);
     let entry = worker.roster.enter().await;
     entry.begin(Flight {

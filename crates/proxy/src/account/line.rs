@@ -14,7 +14,6 @@ use observe::{
 use wire::http1::{RequestHead, ResponseHead};
 
 use super::Record;
-use crate::head::TraceContext;
 use crate::listener::LiveListener;
 use crate::plane::Plane;
 use crate::via::Via;
@@ -39,8 +38,6 @@ pub(super) struct Line<'a> {
     pub(super) route: Option<&'a str>,
     pub(super) request: Option<&'a RequestHead>,
     pub(super) response: Option<&'a ResponseHead>,
-    /// Its trace, if Weir records traces.
-    pub(super) trace: Option<TraceContext>,
 }
 
 impl<'a> Line<'a> {
@@ -61,7 +58,6 @@ impl<'a> Line<'a> {
             route: None,
             request: None,
             response: None,
-            trace: None,
         }
     }
 }
@@ -198,7 +194,7 @@ pub(super) fn access_record<'a>(
         request: seen.request,
         response: seen.response,
         sample_rate: None,
-        trace: seen.trace.as_ref().map(|context| TraceRecord {
+        trace: record.trace.as_ref().map(|context| TraceRecord {
             trace: &context.trace,
             span: record.id.span(0),
             parent: context.parent.as_ref(),

@@ -3,13 +3,27 @@
 //! Decided when an exchange has ended, by its result; whether its trace was marked as sampled at its beginning
 //! is one reason among others.
 
-use model::TraceSample;
+use model::{Cause, Moment, TraceSample};
 use observe::{AccessRecord, AttemptSpan, KeptFor, TraceExport, TraceRecord, truncate};
 
 use super::Record;
 use super::line::{self, KEPT_TEXT_MAX, Line};
 use crate::plane::Plane;
 use crate::worker::Worker;
+
+/// Returns whether a trace that begins here is marked as sampled, before its result is known: as often as one
+/// that will not fail.
+pub(super) fn begins_sampled(worker: &Worker, sample: &TraceSample, record: &Record) -> bool {
+    record.id.is_within(sample.head_share())
+        && takes(worker, sample, Cause::Completed, record.started)
+}
+
+/// Counts one more of a cause, unless the worker has sent as many as it may in this second. Each worker may send its
+/// part of all, and at least one.
+fn takes(worker: &Worker, sample: &TraceSample, cause: Cause, now: Moment) -> bool {
+    let max = sample.per_cause_max.div_ceil(worker.shared.peers.len() as u32);
+    worker.spans.takes(cause, max, now)
+}
 
 /// Writes the line of an exchange that becomes a trace. `kept_for`: why it is kept as an example, if it is.
 pub(super) fn write(
@@ -20,7 +34,7 @@ pub(super) fn write(
     status: Option<u16>,
     kept_for: Option<KeptFor>,
 ) {
-    let Some(context) = &seen.trace else { return };
+    let Some(context) = &record.trace else { return };
     // The flag of a trace that begins here is known to no one but a server.
     let is_awaited = context.is_sampled() && (context.parent.is_some() || record.attempts() > 0);
     let why = match kept_for {
@@ -28,9 +42,7 @@ pub(super) fn write(
         Some(kept_for) => kept_for.as_str(),
         None => {
             let share = sample.shares.share(record.cause, status, record.grpc_status);
-            // Each worker has its part, and at least one.
-            let max = sample.per_cause_max.div_ceil(worker.shared.peers.len() as u32);
-            if !record.id.is_within(share) || !worker.spans.takes(record.cause, max, record.ended) {
+            if !record.id.is_within(share) || !takes(worker, sample, record.cause, record.ended) {
                 return;
             }
             "share"

@@ -15,7 +15,7 @@ use super::response_head::poll_read;
 use super::{Exchange, local};
 use crate::client::{Client, client_gone};
 use crate::failure::Reason;
-use crate::head::{self, RequestChanges, TraceContext};
+use crate::head::{self, RequestChanges};
 use crate::roster::Phase;
 use crate::server_connection::{self, ServerConnection, Want};
 use crate::servers::{Chosen, Failure};
@@ -61,14 +61,10 @@ impl Forwarding<'_, '_> {
 
     /// Puts the request head at the front of the upload.
     fn write_head(&mut self, to: &Chosen<'_>, server: &ServerConnection) {
-        let Exchange { worker, plane, client, identity, received, scratch, record, .. } =
+        let Exchange { worker, client, identity, received, scratch, record, .. } =
             &mut *self.exchange;
         record.reused = server.reused;
         let request = &*scratch.request;
-        let trace = plane.traces().map(|sample| {
-            let (trusted, share) = (client.origin.trusted, sample.head_share());
-            TraceContext::of(Some(request), trusted, &record.id, share)
-        });
         let changes = RequestChanges {
             matched: &self.route.matches.path,
             rewrite: &self.forward.rewrite,
@@ -79,7 +75,7 @@ impl Forwarding<'_, '_> {
             continued: self.continued,
             identity: identity.as_deref(),
             received,
-            trace: trace.as_ref(),
+            trace: record.trace.as_ref(),
             attempt: record.attempts(),
         };
         let Client { buffer, origin, .. } = &mut **client;

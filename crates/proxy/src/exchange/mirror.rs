@@ -18,7 +18,7 @@ use crate::account::{self, Record};
 use crate::authentication::Identity;
 use crate::budget::Charge;
 use crate::client::Client;
-use crate::head::{Origin, RequestId};
+use crate::head::{Origin, RequestId, TraceContext};
 use crate::isolate::isolated;
 use crate::plane::Plane;
 use crate::pump::Copied;
@@ -45,6 +45,8 @@ struct RequestCopy {
     local: Option<SocketAddr>,
     identity: Option<Rc<Identity>>,
     id: RequestId,
+    /// The request's trace.
+    trace: Option<TraceContext>,
     received: &'static str,
     request: Rc<RequestHead>,
     body: Vec<u8>,
@@ -132,6 +134,7 @@ impl Forwarding<'_, '_> {
             local: introduces.then(|| client.stream.local().ok()).flatten(),
             identity: identity.clone(),
             id: record.id,
+            trace: record.trace,
             received,
             request: Rc::clone(&scratch.request),
             body,
@@ -162,7 +165,8 @@ impl RequestCopy {
         let mut client = Client::absent(&worker, stream, (origin, via), entry);
         let mut scratch = worker.scratch.take();
         scratch.request = self.request;
-        let record = Record::new(os::clock::now(), id);
+        let mut record = Record::new(os::clock::now(), id);
+        record.trace = self.trace;
         let mut exchange = Exchange {
             worker: &worker,
             plane: &plane,

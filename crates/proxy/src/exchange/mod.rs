@@ -98,7 +98,8 @@ impl<'a> Exchange<'a> {
         scratch: &'a mut Scratch,
     ) -> Exchange<'a> {
         let random = worker.rng.borrow_mut().u128(..);
-        let record = Record::begin(plane, random, Some(&scratch.request));
+        let is_trusted = client.origin.trusted;
+        let record = Record::begin(worker, plane, random, Some(&scratch.request), is_trusted);
         let (address, address_is_known) = client.address(&scratch.request);
         let is_exchange = client.stream.is_exchange();
         let received = if is_exchange { "2" } else { scratch.request.version().number() };

@@ -267,7 +267,7 @@ fn write_origin(
     if let Some(trace) = trace {
         trace.write(id.span(attempt), out);
     } else if fields.traceparent && believed(Known::Traceparent).is_none() {
-        TraceContext::of(None, false, id, 0.0).write(id.span(attempt), out);
+        TraceContext::begun(id, false).write(id.span(attempt), out);
     }
 }
 

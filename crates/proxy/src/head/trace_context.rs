@@ -27,20 +27,16 @@ pub(crate) struct TraceContext {
 }
 
 impl TraceContext {
-    /// Returns the trace that a trusted sender states, if it is valid; otherwise a new one with the request's ID,
-    /// sampled for a share of all.
-    pub(crate) fn of(
-        head: Option<&RequestHead>,
-        is_trusted: bool,
-        id: &RequestId,
-        share: f64,
-    ) -> TraceContext {
-        let stated = head.filter(|_| is_trusted).and_then(stated);
-        stated.unwrap_or_else(|| TraceContext {
-            trace: id.0,
-            parent: None,
-            flags: u8::from(id.is_within(share)) * SAMPLED,
-        })
+    /// Returns the trace that a request states, if it is valid.
+    pub(crate) fn stated(head: &RequestHead) -> Option<TraceContext> {
+        let mut values = head.fields().filter(|field| field.known == Known::Traceparent);
+        let (first, second) = (values.next()?, values.next());
+        if second.is_some() { None } else { parse(first.value) }
+    }
+
+    /// Returns a trace that begins here, with the request's ID.
+    pub(crate) fn begun(id: &RequestId, is_sampled: bool) -> TraceContext {
+        TraceContext { trace: id.0, parent: None, flags: u8::from(is_sampled) * SAMPLED }
     }
 
     /// Returns whether the trace is recorded, as far as its sender, or Weir at its beginning, knows.
@@ -56,13 +52,6 @@ impl TraceContext {
         out.extend_from_slice(&span);
         out.extend_from_slice(&[b'-', b'0', b'0' + self.flags, b'\r', b'\n']);
     }
-}
-
-/// Returns the context that a request states; `None`: it states none, or not exactly one that is valid.
-fn stated(head: &RequestHead) -> Option<TraceContext> {
-    let mut values = head.fields().filter(|field| field.known == Known::Traceparent);
-    let (first, second) = (values.next()?, values.next());
-    if second.is_some() { None } else { parse(first.value) }
 }
 
 /// Parses a `traceparent` (section 3.2.2). One of a later version is read as far as version 00 goes.

@@ -52,7 +52,7 @@ pub(super) static OTLP: TableSpec = TableSpec {
             "traces_per_cause_max",
             Kind::Integer { min: 1, max: 1_000_000 },
             Absent::Integer(defaults::OTLP_TRACES_PER_CAUSE_MAX),
-            "How many requests a second with one cause are sent because of `sample`, so that a flood of one failure leaves room for others.",
+            "How many requests a second with one cause are sent because of `sample`, over all workers, so that a flood of one failure leaves room for others, and traces cost little at high rates.",
         ),
         key(
             "metrics",

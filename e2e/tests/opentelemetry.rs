@@ -1,5 +1,5 @@
-//! What an OpenTelemetry collector receives (`[otlp]`), which context servers are told, and that a collector that
-//! refuses, hangs or is gone costs no request. `prove_opentelemetry` has a real collector.
+//! What Weir sends to an OpenTelemetry collector (`[otlp]`), which trace context servers receive, and that a collector
+//! that refuses, hangs or is gone costs no request. `prove_opentelemetry` has a real collector.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -121,8 +121,8 @@ fn hex(id: &[u8]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A server that records the fields by which it is told about a trace, and answers with the status that the
-/// target names.
+/// A server that records the `traceparent` and `tracestate` that it receives, and answers with the status in the
+/// target.
 fn server(scene: &Scene, host: u8) -> (Rogue, Arc<Mutex<Vec<String>>>) {
     let told = Arc::<Mutex<Vec<String>>>::default();
     let records = Arc::clone(&told);
@@ -166,7 +166,7 @@ fn a_trusted_context_is_continued_through_every_attempt() {
     let Some(scene) = Scene::new("otlp-context", &[]) else { return };
     let collector = Collector::start(scene.address(40, 4318));
     let (_server, told) = server(&scene, 11);
-    // Nobody listens at the second address, so that some requests need a second attempt.
+    // The second address refuses connections, so that some requests need a second attempt.
     let servers = [scene.address(11, 8080), scene.address(12, 8080)];
     let only_sampled = "sample = { ok = 0.0 }\nmetrics = false\nlogs = false";
     let weir = Weir::start(&scene, &config(&scene, only_sampled, TRUSTED, &servers));

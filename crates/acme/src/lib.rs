@@ -23,7 +23,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use model::{Acme, ServiceTls};
+use model::Acme;
 use tls::Challenges;
 use tokio::sync::oneshot;
 
@@ -114,8 +114,7 @@ fn client(settings: &Acme) -> Result<Arc<tls::rustls::ClientConfig>, String> {
     }
     let ca = settings.ca.clone();
     let shown = ca.path.display().to_string();
-    let tls = ServiceTls { name: None, verify: true, ca, certificate: None };
-    tls::client(&tls, &[b"http/1.1"])
+    tls::own_client(ca)
         .map_err(|mistake| format!("the ACME directory's authorities in {shown}: {mistake}"))
 }
 

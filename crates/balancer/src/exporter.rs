@@ -18,7 +18,7 @@ pub(crate) struct Exporter {
 }
 
 impl Exporter {
-    /// Returns one that sends nothing yet.
+    /// Returns an exporter that does not send yet.
     pub(crate) fn new() -> Exporter {
         // Each process has its own: after an upgrade, two of them count side by side.
         let half = || RandomState::new().hash_one(std::process::id());
@@ -32,7 +32,7 @@ impl Exporter {
         Exporter { telemetry: Telemetry::new(resource), exposed: Arc::default() }
     }
 
-    /// Returns what takes lines and events.
+    /// Returns the sender, which has the sinks for lines and events.
     pub(crate) fn telemetry(&self) -> &Telemetry {
         &self.telemetry
     }
@@ -68,7 +68,7 @@ impl Exporter {
         self.telemetry.stop();
     }
 
-    /// Returns what says how much was sent, for `/metrics`; nothing while no collector is configured.
+    /// Returns the source of the counts for `/metrics`; it is empty while no collector is configured.
     pub(crate) fn gauges(
         &self,
         registry: Arc<decide::Registry>,

@@ -61,17 +61,16 @@ pub(crate) const DOCTOR_INTERVAL: Duration = secs(10);
 pub(crate) const SERVER_HISTOGRAMS: bool = false;
 /// The same as statsd's own flush interval.
 pub(crate) const METRICS_INTERVAL: Duration = secs(10);
+pub(crate) const METRICS_PREFIX: &str = "weir";
 pub(crate) const SYSLOG_APP_NAME: &str = "weir";
 /// The interval of OpenTelemetry's own SDKs (`OTEL_METRIC_EXPORT_INTERVAL`).
 pub(crate) const OTLP_INTERVAL: Duration = secs(60);
-/// As other balancers are found in traces: by the program's name.
+/// The program's name, as other balancers have it.
 pub(crate) const OTLP_SERVICE_NAME: &str = "weir";
-/// Failures are rare and all sent; of the rest, enough to compare with.
+/// Failures are rare, and all of them are sent; this is enough of the rest to compare them with.
 pub(crate) const OTLP_SAMPLE_OK: f64 = 0.01;
-/// Some 30 kB a second for each cause.
+/// A trace with one attempt takes about 1.25 kB: 125 kB a second for each cause.
 pub(crate) const OTLP_TRACES_PER_CAUSE_MAX: u64 = 100;
-
-pub(crate) const METRICS_PREFIX: &str = "weir";
 
 /// Long enough for a phone on a bad link, short enough that slow heads do not pile up.
 pub(crate) const CLIENT_HEAD: Duration = secs(10);

@@ -102,9 +102,9 @@ pub struct TraceRecord<'a> {
     pub span: [u8; 16],
     /// That of its parent; `None`: the trace begins here.
     pub parent: Option<&'a [u8; 16]>,
-    /// The flag by which whoever began the trace asks others to record it.
+    /// The sampled flag: those who see it are asked to record the trace.
     pub is_sampled: bool,
-    /// What its spans need beside; `None` in an access line.
+    /// Further facts for its spans; `None` in an access line.
     pub export: Option<TraceExport<'a>>,
 }
 

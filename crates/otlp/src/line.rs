@@ -179,7 +179,7 @@ impl<const N: usize> TryFrom<Text<'_>> for Id<N> {
     }
 }
 
-/// Returns milliseconds as nanoseconds; what is no duration is zero.
+/// Returns milliseconds as nanoseconds; values that are not a duration become zero.
 pub(crate) fn nanoseconds(ms: f64) -> u64 {
     // Conversions of floats saturate.
     (ms * 1e6).round() as u64
@@ -196,7 +196,7 @@ impl Line<'_> {
     }
 
     /// Returns whether a server, the network, the balancer or the configuration failed, or the status
-    /// says so. A client's error is none of the server's: the convention for server spans.
+    /// says so. By the convention for server spans, a client's error is not an error of the server.
     pub(crate) fn failed(&self) -> bool {
         !matches!(self.fault(), Fault::None | Fault::Client) || self.has_error_status()
     }
@@ -220,7 +220,7 @@ impl Line<'_> {
     }
 }
 
-/// Returns what each line of `lines` contains, `None` if it cannot be read. Skips empty lines.
+/// Returns the contents of each line, `None` if it cannot be read. Skips empty lines.
 pub(crate) fn read(lines: &[u8]) -> impl Iterator<Item = Option<Line<'_>>> {
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     // Serde would also read an array, as the members in their order.

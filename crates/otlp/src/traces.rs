@@ -51,7 +51,7 @@ fn push_spans(line: &Line<'_>, trace: &Trace<'_>, spans: &mut Vec<Span>) {
     }
 }
 
-/// Returns what all spans have of `trace`.
+/// Returns a span with the IDs that it has from `trace`.
 fn span(trace: &Trace<'_>, id: [u8; 8]) -> Span {
     Span { trace_id: trace.id.0.to_vec(), span_id: id.to_vec(), ..Span::default() }
 }
@@ -120,7 +120,7 @@ fn attempt_span(
 }
 
 /// Adds the attributes of the attempt with which the exchange ended, and returns its status. An error of
-/// the client, such as leaving, is none of the attempt's; a 4xx is, by the convention for client spans.
+/// the client, such as leaving, is not an error of the attempt; a 4xx is one, by the convention for client spans.
 fn add_last(line: &Line<'_>, out: &mut Attributes) -> Option<Status> {
     add_server(line.server.as_str(), out);
     out.text("weir.zone", line.zone.as_str());

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{HttpUrl, Otlp, ServiceTls};
+use model::{HttpUrl, Otlp};
 use otlp::{Rejected, Signal};
 use tls::rustls::ClientConfig;
 use transport::client::{ClientError, ConnectError, Connection, ExchangeLimits, Request, Response};
@@ -59,8 +59,7 @@ impl Settings {
     pub(crate) fn of(otlp: &Otlp) -> io::Result<Settings> {
         let tls = otlp.collector.ca.clone().map(|ca| {
             let shown = ca.path.display().to_string();
-            let settings = ServiceTls { name: None, verify: true, ca, certificate: None };
-            tls::client(&settings, &[b"http/1.1"]).map_err(|mistake| {
+            tls::own_client(ca).map_err(|mistake| {
                 io::Error::other(format!("the collector's authorities in {shown}: {mistake}"))
             })
         });

@@ -56,8 +56,8 @@ struct Running {
 }
 
 impl Telemetry {
-    /// Returns one that accepts what producers give and sends nothing yet. The name of the service is that of the
-    /// configuration.
+    /// Returns an instance that accepts lines but does not send yet. The configuration replaces the name of the
+    /// service.
     pub fn new(resource: Resource) -> Telemetry {
         // The monotonic clock began with the process.
         let running_for = os::clock::now() - Moment::ZERO;

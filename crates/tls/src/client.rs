@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{ServiceTls, TlsVersion};
+use model::{Material, ServiceTls, TlsVersion};
 use rustls::ClientConfig;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
@@ -11,6 +11,15 @@ use crate::facts::certified;
 use crate::server::versions;
 use crate::unverified::Unverified;
 use crate::{Mistake, Part, pem, provider};
+
+/// Returns the TLS configuration for requests that Weir sends itself, over HTTP/1.1, to a server whose certificate one
+/// of these authorities has issued.
+///
+/// # Errors
+/// The first error in the authorities.
+pub fn own_client(ca: Material) -> Result<Arc<ClientConfig>, Mistake> {
+    client(&ServiceTls { name: None, verify: true, ca, certificate: None }, &[b"http/1.1"])
+}
 
 /// Returns the TLS configuration for connections to a service's servers. `alpn`: as for
 /// [`crate::server()`]. The server name to send and verify is given with each connection.

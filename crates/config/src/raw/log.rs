@@ -56,11 +56,7 @@ pub(crate) struct RawLog {
 }
 
 pub(super) fn default() -> RawLog {
-    RawLog { log: unset(), access: None }
-}
-
-fn unset() -> Log {
-    Log {
+    let log = Log {
         access: AccessLog::Stdout,
         format: LogFormat::Json,
         fields: None,
@@ -70,7 +66,8 @@ fn unset() -> Log {
         tcp_info_raised: true,
         decisions: defaults::DECISIONS,
         explain_token_file: None,
-    }
+    };
+    RawLog { log, access: None }
 }
 
 pub(super) fn read(mut table: Table<'_>) -> RawLog {

@@ -35,7 +35,7 @@ pub(super) fn write(
     kept_for: Option<KeptFor>,
 ) {
     let Some(context) = &record.trace else { return };
-    // The flag of a trace that begins here is known to no one but a server.
+    // If the trace begins here, only a server can have seen the flag.
     let is_awaited = context.is_sampled() && (context.parent.is_some() || record.attempts() > 0);
     let why = match kept_for {
         _ if is_awaited => "sampled",

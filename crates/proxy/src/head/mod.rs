@@ -47,8 +47,8 @@ impl RequestId {
         f64::from(drawn) < share * 4_294_967_296.0
     }
 
-    /// Returns the ID of a span of this exchange: its own with 0, that of an attempt with its number. It needs no
-    /// place in memory: the server is told the same one that is recorded at the end.
+    /// Returns the ID of a span of this exchange: its own with 0, that of an attempt with its number. It is computed
+    /// when it is sent to the server and again when the span is recorded, so nothing has to keep it.
     pub(crate) fn span(&self, number: u32) -> SpanId {
         let half =
             self.0[16..].iter().fold(0, |number, next| number << 4 | u64::from(digit(*next)));

@@ -1,5 +1,5 @@
-//! W3C Trace Context (<https://www.w3.org/TR/trace-context/>): which trace a request belongs to, and what its
-//! server is told about it.
+//! W3C Trace Context (<https://www.w3.org/TR/trace-context/>): reads the trace of a request, and writes the context
+//! for its server.
 
 use wire::http1::{Known, RequestHead};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use identity::keys::KEY_SET_MAX_BYTES;
 use identity::{BadKeySet, KeySet, Secrets};
-use model::{HttpPeer, ServiceTls};
+use model::HttpPeer;
 use observe::truncate;
 use rustls::ClientConfig;
 use tls::Mistake;
@@ -43,9 +43,7 @@ pub(super) enum FetchError {
 
 /// Returns how the issuer's certificate is verified; `None`: its URL is not https.
 pub(super) fn tls(source: &HttpPeer) -> Result<Option<Arc<ClientConfig>>, Mistake> {
-    let settings = |ca| ServiceTls { name: None, verify: true, ca, certificate: None };
-    let settings = source.ca.clone().map(settings);
-    settings.map(|settings| tls::client(&settings, &[b"http/1.1"])).transpose()
+    source.ca.clone().map(tls::own_client).transpose()
 }
 
 /// Fetches a key set, within [`FETCH_MAX`]. Redirects are not followed.

@@ -1,7 +1,8 @@
-//! Reads a file that a person named: never waits, and never reads more than a bound.
+//! Reads a file that a person named: never waits, and never reads more than a bound. Replaces a file of our
+//! own as a whole.
 
-use std::fs::{Metadata, OpenOptions};
-use std::io::{self, Read};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -26,6 +27,28 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<(Vec<u8>, Metadata)> {
     let mut bytes = Vec::new();
     file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok((bytes, metadata))
+}
+
+/// Replaces the file at `path`, so that after a crash it has either the old or the new contents, readable by
+/// its owner only. `new`, in the same directory, is written first; nobody else may use that name.
+///
+/// # Errors
+/// When it cannot be written; the file at `path` is as before then.
+pub fn replace(path: &Path, new: &Path, contents: &[u8]) -> io::Result<()> {
+    // Left over from a crash.
+    match std::fs::remove_file(new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // O_EXCL also refuses to follow a link.
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(new)?;
+    let written = file.write_all(contents).and_then(|()| file.sync_all());
+    if let Err(error) = written.and_then(|()| std::fs::rename(new, path)) {
+        let _ = std::fs::remove_file(new);
+        return Err(error);
+    }
+    // The rename itself is on disk once the directory is.
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 fn not_a_file() -> io::Error {

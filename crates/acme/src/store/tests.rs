@@ -104,7 +104,7 @@ fn damaged_files_are_reported_in_one_line_and_never_used() {
     ];
     let cut = (1..20).map(|part| whole[..whole.len() * part / 20].to_owned());
     for contents in cases.into_iter().chain(cut) {
-        file::replace(&path, contents.as_bytes()).unwrap();
+        put(&path, contents.as_bytes()).unwrap();
         let error = stored(&settings, &own).unwrap_err().to_string();
         assert_eq!(error.lines().count(), 1, "{error}");
         assert!(error.contains("a.example-") && !error.contains("PRIVATE"), "{error}");
@@ -116,7 +116,7 @@ fn damaged_files_are_reported_in_one_line_and_never_used() {
     std::fs::create_dir(&path).unwrap();
     stored(&settings, &own).unwrap_err();
 
-    file::replace(&state.account_path(), b"{\"credentials\":{\"key_pkcs8\":\"c2VjcmV0\"").unwrap();
+    put(&state.account_path(), b"{\"credentials\":{\"key_pkcs8\":\"c2VjcmV0\"").unwrap();
     let error = state.account().err().unwrap().to_string();
     assert!(error.contains("line 1") && !error.contains("c2Vjcm"), "{error}");
 }

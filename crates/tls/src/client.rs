@@ -21,6 +21,14 @@ pub fn own_client(ca: Material) -> Result<Arc<ClientConfig>, Mistake> {
     client(&ServiceTls { name: None, verify: true, ca, certificate: None }, &[b"http/1.1"])
 }
 
+/// As [`own_client`], over HTTP/2 if the server agrees to it, otherwise over HTTP/1.1.
+///
+/// # Errors
+/// The first error in the authorities.
+pub fn own_client_http2(ca: Material) -> Result<Arc<ClientConfig>, Mistake> {
+    client(&ServiceTls { name: None, verify: true, ca, certificate: None }, &[b"h2", b"http/1.1"])
+}
+
 /// Returns the TLS configuration for connections to a service's servers. `alpn`: as for
 /// [`crate::server()`]. The server name to send and verify is given with each connection.
 ///

@@ -21,7 +21,7 @@ use crate::dial::{self, DialError, DialOptions};
 use crate::http2::Http2Client;
 use crate::{Inbox, Stream};
 
-pub use connect::ConnectError;
+pub use connect::{ConnectError, connect};
 pub use error::ClientError;
 
 /// A request. Host and Content-Length are added, so they must not be among `fields`; nor may
@@ -85,7 +85,7 @@ pub struct Connection {
 
 /// The transport of exchanges.
 enum Link {
-    /// All exchanges on this stream.
+    /// All exchanges on this stream; one, if it is a stream of HTTP/2.
     Http1(Stream),
     /// Each exchange on its own stream.
     Http2(Http2Client),
@@ -108,6 +108,11 @@ impl Connection {
     /// Uses HTTP/2, on a connection that has no other user, and whose driver is polled elsewhere.
     pub fn over_http2(client: Http2Client) -> Connection {
         Connection::of(Link::Http2(client))
+    }
+
+    /// Uses a stream of an HTTP/2 connection that others use, too, for one exchange.
+    pub fn for_one(client: &Http2Client) -> Connection {
+        Connection::of(Link::Http1(client.open(RequestBody::None)))
     }
 
     fn of(link: Link) -> Connection {
@@ -163,7 +168,7 @@ impl Connection {
     pub fn reusable(&self) -> bool {
         self.idle
             && match &self.link {
-                Link::Http1(stream) => !stream.closed_or_readable_hint(),
+                Link::Http1(stream) => !stream.is_exchange() && !stream.closed_or_readable_hint(),
                 Link::Http2(client) => client.is_open(),
             }
     }

@@ -12,8 +12,8 @@ use rustls::{CertificateError, ClientConfig};
 use tokio::time::timeout;
 
 use super::Connection;
-use crate::TlsError;
-use crate::dial::{DialError, DialOptions};
+use crate::dial::{self, DialError, DialOptions};
+use crate::{Stream, TlsError};
 
 /// Addresses of a host that are tried.
 const ADDRESSES_MAX: usize = 4;
@@ -36,55 +36,66 @@ enum Failed {
     Dial(DialError),
 }
 
+/// Resolves the host of `url` and connects to the first of its addresses that can be connected to, by TLS with
+/// `tls` if the URL is https, which needs it. The lookup, and each of up to 4 addresses, has `step_max`. Sent data
+/// may stay unacknowledged for `user_timeout`.
+///
+/// # Errors
+/// The name could not be resolved, or no address connected to.
+pub async fn connect(
+    url: &HttpUrl,
+    tls: Option<&Arc<ClientConfig>>,
+    step_max: Duration,
+    user_timeout: Duration,
+) -> Result<Stream, ConnectError> {
+    let failed = try_connect(url, tls, step_max, user_timeout).await;
+    failed.map_err(|failed| ConnectError { authority: url.authority().to_owned(), failed })
+}
+
 impl Connection {
-    /// Resolves the host of `url` and connects to the first of its addresses that can be connected to,
-    /// by TLS with `tls` if the URL is https, which needs it. The lookup, and each of up to 4 addresses, has
-    /// `step_max`. Sent data may stay unacknowledged for `user_timeout`.
+    /// As [`connect`], for HTTP/1.1.
     ///
     /// # Errors
-    /// The name could not be resolved, or no address connected to.
+    /// As [`connect`].
     pub async fn to(
         url: &HttpUrl,
         tls: Option<&Arc<ClientConfig>>,
         step_max: Duration,
         user_timeout: Duration,
     ) -> Result<Connection, ConnectError> {
-        let failed = Connection::try_to(url, tls, step_max, user_timeout).await;
-        failed.map_err(|failed| ConnectError { authority: url.authority().to_owned(), failed })
+        connect(url, tls, step_max, user_timeout).await.map(Connection::over)
     }
+}
 
-    async fn try_to(
-        url: &HttpUrl,
-        tls: Option<&Arc<ClientConfig>>,
-        step_max: Duration,
-        user_timeout: Duration,
-    ) -> Result<Connection, Failed> {
-        let lookup = |why: &'static str| Failed::Lookup(io::Error::other(why));
-        let tls = match (tls, ServerName::try_from(url.host().to_owned())) {
-            _ if !url.is_https() => None,
-            (Some(tls), Ok(name)) => Some((Arc::clone(tls), name)),
-            (None, _) => {
-                return Err(Failed::Unverifiable("nothing is known to verify its certificate by"));
-            }
-            (_, Err(_)) => {
-                return Err(Failed::Unverifiable("no certificate can have such a name"));
-            }
-        };
-        let options =
-            DialOptions { connect_timeout: step_max, user_timeout: Some(user_timeout), tls };
-        let found = timeout(step_max, tokio::net::lookup_host((url.host(), url.port()))).await;
-        let found = found.map_err(|_| lookup("the lookup took too long"))?;
-        let addresses: Vec<SocketAddr> =
-            found.map_err(Failed::Lookup)?.take(ADDRESSES_MAX).collect();
-        let mut last = lookup("the name has no address");
-        for address in addresses {
-            match Connection::open(address, &options).await {
-                Ok(connection) => return Ok(connection),
-                Err(error) => last = Failed::Dial(error),
-            }
+async fn try_connect(
+    url: &HttpUrl,
+    tls: Option<&Arc<ClientConfig>>,
+    step_max: Duration,
+    user_timeout: Duration,
+) -> Result<Stream, Failed> {
+    let lookup = |why: &'static str| Failed::Lookup(io::Error::other(why));
+    let tls = match (tls, ServerName::try_from(url.host().to_owned())) {
+        _ if !url.is_https() => None,
+        (Some(tls), Ok(name)) => Some((Arc::clone(tls), name)),
+        (None, _) => {
+            return Err(Failed::Unverifiable("nothing is known to verify its certificate by"));
         }
-        Err(last)
+        (_, Err(_)) => {
+            return Err(Failed::Unverifiable("no certificate can have such a name"));
+        }
+    };
+    let options = DialOptions { connect_timeout: step_max, user_timeout: Some(user_timeout), tls };
+    let found = timeout(step_max, tokio::net::lookup_host((url.host(), url.port()))).await;
+    let found = found.map_err(|_| lookup("the lookup took too long"))?;
+    let addresses: Vec<SocketAddr> = found.map_err(Failed::Lookup)?.take(ADDRESSES_MAX).collect();
+    let mut last = lookup("the name has no address");
+    for address in addresses {
+        match dial::dial(address, &options).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = Failed::Dial(error),
+        }
     }
+    Err(last)
 }
 
 impl fmt::Display for ConnectError {

@@ -135,6 +135,48 @@ impl Plan {
         }
     }
 
+    /// As [`Plan::update`], for a part of the consumers: those in `gone` leave, each given by its probe,
+    /// and those in `new` join. The others stay, in a time that does not depend on their number.
+    pub fn change(
+        &mut self,
+        gone: &[(Arc<ProbeIdentity>, ConsumerId)],
+        new: Vec<Consumer>,
+        now: Moment,
+    ) {
+        let mut affected: HashMap<Arc<ProbeIdentity>, Vec<Consumer>> = HashMap::new();
+        for (identity, _) in gone {
+            affected.entry(Arc::clone(identity)).or_insert_with(|| self.consumers(identity));
+        }
+        for (identity, id) in gone {
+            if let Some(consumers) = affected.get_mut(identity) {
+                consumers.retain(|consumer| consumer.id != *id);
+            }
+        }
+        for consumer in new {
+            let identity = Arc::clone(&consumer.probe);
+            let known = affected.entry(identity);
+            known.or_insert_with_key(|identity| self.consumers(identity)).push(consumer);
+        }
+        let mut affected: Vec<_> = affected.into_iter().collect();
+        affected.sort_by_key(|(identity, consumers)| {
+            (identity.address, consumers.iter().map(|consumer| consumer.id).min())
+        });
+        for (identity, mut consumers) in affected {
+            consumers.sort_by_key(|consumer| consumer.id);
+            match (consumers.is_empty(), self.by_identity.get(&identity)) {
+                (true, Some(&id)) => self.remove(id),
+                (true, None) => {}
+                (false, _) => self.place(identity, consumers, now),
+            }
+        }
+    }
+
+    /// Returns the consumers of a probe; none if it is not in the plan.
+    fn consumers(&self, identity: &Arc<ProbeIdentity>) -> Vec<Consumer> {
+        let planned = self.by_identity.get(identity).and_then(|id| self.probes.get(id));
+        planned.map(|planned| planned.probe.consumers.clone()).unwrap_or_default()
+    }
+
     /// Returns the probes to start at `now`, at most `room` of them, earliest first; they count as
     /// running until [`Plan::finished`]. One that is still running is skipped until its next turn.
     /// Those beyond `room` stay due.
@@ -174,6 +216,11 @@ impl Plan {
         if let Some(planned) = self.probes.get_mut(&id) {
             planned.running = false;
         }
+    }
+
+    /// Returns the ID of the probe with this identity, if it is in the plan.
+    pub fn id_of(&self, identity: &ProbeIdentity) -> Option<ProbeId> {
+        self.by_identity.get(identity).copied()
     }
 
     /// Returns a probe by ID; `None` once it left the plan.

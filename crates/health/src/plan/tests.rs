@@ -292,3 +292,47 @@ fn what_does_not_change_the_answer_keeps_no_two_probes_apart() {
     let by_address = of_service(3, &found, v6, v6.parse().expect("an address"));
     assert_eq!(by_address.probe.spec.tls.as_ref().map(|tls| &*tls.name), Some("fd00::1"));
 }
+
+/// A change of one service's consumers gives the plan that an update with all of them would give, and touches
+/// no other probe.
+#[test]
+fn a_change_of_one_service_is_an_update_of_the_whole() {
+    let seed = fastrand::u64(..);
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let shown = |plan: &Plan| -> BTreeSet<(Address, Duration, Vec<ConsumerId>)> {
+        let probes = plan.probes.values().map(|planned| &planned.probe);
+        let row = |probe: &Probe| {
+            let ids = probe.consumers.iter().map(|consumer| consumer.id).collect();
+            (probe.identity.address, probe.interval, ids)
+        };
+        probes.map(row).collect()
+    };
+    for _ in 0..200 {
+        let mut changed = Plan::new(Vec::new(), Moment::ZERO, fastrand::Rng::with_seed(1));
+        let mut services: Vec<Vec<Consumer>> = vec![Vec::new(); 4];
+        for step in 0..20 {
+            let now = Moment::from_millis(step * 700);
+            let which = rng.usize(0..services.len());
+            let interval_ms = 1000 * rng.u64(1..4);
+            let servers = (0..6_u8).filter(|_| rng.bool());
+            let new: Vec<_> = servers
+                .map(|n| {
+                    consumer(which as u64 * 10 + u64::from(n), address(n), http(None, interval_ms))
+                })
+                .collect();
+            let gone = services[which].iter().map(|one| (Arc::clone(&one.probe), one.id));
+            let gone: Vec<_> = gone.collect();
+            let before: BTreeSet<ProbeId> = changed.probes.keys().copied().collect();
+            changed.change(&gone, new.clone(), now);
+            services[which] = new;
+            let all: Vec<_> = services.iter().flatten().cloned().collect();
+            let updated = Plan::new(all.clone(), now, fastrand::Rng::with_seed(1));
+            assert_eq!(shown(&changed), shown(&updated), "seed {seed}, step {step}");
+            let stay = all.iter().filter_map(|one| changed.id_of(&one.probe));
+            let stay = stay.filter(|id| before.contains(id)).count();
+            let known = changed.probes.keys().filter(|id| before.contains(id)).count();
+            assert!(stay >= known, "seed {seed}: a probe that is still needed keeps its ID");
+            assert_eq!(changed.queue.len(), changed.probes.len(), "seed {seed}: one start each");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 //! Times are in milliseconds.
 
 use decide::{Reason, Tier};
-use model::{Administrative, Health};
+use model::{Administrative, Health, ServerSourceWord, Standing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,70 @@ pub struct Service {
     pub servers: Vec<Server>,
     /// Servers whose name does not resolve to an address at present.
     pub unresolved: Vec<UnresolvedServer>,
+    /// Where further servers come from; null: all of them are in the file.
+    pub source: Option<ServiceSource>,
+}
+
+/// The source of a service's servers (service discovery).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ServiceSource {
+    /// Its kind and name: `consul web, tag v2`.
+    pub source: String,
+    /// Servers that it lists and that may receive requests.
+    pub listed: usize,
+    /// Servers that it reports as failing or in maintenance.
+    pub not_ready: usize,
+    /// Servers that it no longer lists, together with most others, and that are kept and used last.
+    pub held: usize,
+    /// Servers that were listed and removed again and again, and are used last.
+    pub flapping: usize,
+    /// Entries of the last answer that are no valid servers.
+    pub refused: u64,
+    /// Some of them, each with the reason.
+    pub refused_examples: Vec<RefusedEntry>,
+    /// Time since the last answer; null: there was none since the start.
+    #[schemars(range(min = 0))]
+    pub answered_ms_ago: Option<f64>,
+    /// Time since an answer last changed something; null: none did.
+    #[schemars(range(min = 0))]
+    pub changed_ms_ago: Option<f64>,
+    /// For how long it has failed; null: the last answer was good.
+    #[schemars(range(min = 0))]
+    pub failing_for_ms: Option<f64>,
+    /// Why it fails.
+    pub error: Option<String>,
+    /// The index of the last answer, if the source has one (`X-Consul-Index`).
+    pub index: Option<u64>,
+    /// Whether the servers are those of the last run: the source has not answered since the start.
+    pub restored: bool,
+}
+
+/// An entry of a source that is no valid server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RefusedEntry {
+    /// What it is in the source: `node1/web-1`.
+    pub object: String,
+    /// Why it is refused.
+    pub why: String,
+}
+
+/// How a source lists a server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Listing {
+    /// The kind of source.
+    pub source: Word<ServerSourceWord>,
+    /// What the server is in the source: `node1/web-1`, the name of a file, a URL.
+    pub object: String,
+    /// The index (`X-Consul-Index`) of the answer that made it as it is.
+    pub index: Option<u64>,
+    /// What the source makes of it. overridden: the file has the same server, and its values apply.
+    pub standing: Word<Standing>,
+    /// For how long it has been so.
+    #[schemars(range(min = 0))]
+    pub for_ms: f64,
 }
 
 /// A service's queue.
@@ -97,6 +161,8 @@ pub struct Server {
     /// The version that it runs, as its responses state (`version_field`), else as its label says; null: not
     /// known.
     pub version: Option<String>,
+    /// How the service's source lists it; null: only the file names it.
+    pub listing: Option<Listing>,
 }
 
 /// A server whose name has no address at present.

@@ -1,8 +1,10 @@
 //! The state shared by the API's handlers.
 
+use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use admin_api::services::ServiceSource;
 use decide::Published;
 use tokio::sync::watch;
 
@@ -22,6 +24,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Returns the sources of servers, by service.
+    pub(crate) fn server_sources(&self) -> HashMap<Arc<str>, ServiceSource> {
+        self.sources.server_sources.as_ref().map(|all| all()).unwrap_or_default()
+    }
+
     /// Returns the configuration in force.
     pub(crate) fn published(&self) -> Arc<Published> {
         self.registry.load_full()

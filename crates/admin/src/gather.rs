@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use decide::{EndpointView, Published, ServiceView};
-use model::{Address, Administrative, Health, Maintained, Moment};
+use decide::{Published, ServiceView};
+use model::{Address, Health, Maintained, Moment};
 use observe::exposition::protobuf::MetricFamily;
 use observe::exposition::{
     CertificateGauges, FindingGauges, Format, Gauges, ListenerGauges, ServerGauges, ServiceGauges,
@@ -57,6 +57,7 @@ fn gauges<'a>(
         servers: views.iter().flat_map(|view| servers(view, idle.as_ref())).collect(),
         server_histograms: published.snapshot.metrics.server_histograms,
         probes: (sources.probes)(),
+        sources: sources.server_source_gauges.as_ref().map(|all| all()).unwrap_or_default(),
         telemetry: sources.telemetry.as_ref().map(|counts| counts()).unwrap_or_default(),
     }
 }
@@ -134,7 +135,7 @@ fn servers<'a>(
             zone: endpoint.zone.as_deref().unwrap_or_default(),
             up: endpoint.health != Health::Down,
             ejected: endpoint.ejected_for.is_some(),
-            ready: is_ready(endpoint),
+            ready: endpoint.ready,
             in_flight: endpoint.in_flight,
             in_flight_max: endpoint.in_flight_max,
             weight: endpoint.weight,
@@ -145,12 +146,4 @@ fn servers<'a>(
             latency: &endpoint.state.latency,
         }
     })
-}
-
-/// Returns whether the server is ready, as `model::ServerState::is_ready`; whether it receives requests
-/// also depends on its zone.
-pub(crate) fn is_ready(endpoint: &EndpointView) -> bool {
-    endpoint.health != Health::Down
-        && endpoint.ejected_for.is_none()
-        && endpoint.administrative == Administrative::Ready
 }

@@ -37,12 +37,15 @@ use admin_api::changes::Change;
 use admin_api::checks::Plan;
 use admin_api::findings::Findings;
 use admin_api::receipt;
+use admin_api::services::ServiceSource;
 use admin_api::status::Acme;
 use decide::Registry;
 use history::History;
 use model::{Address, Snapshot};
 use observe::exposition::protobuf::MetricFamily;
-use observe::exposition::{BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges, TelemetryGauges};
+use observe::exposition::{
+    BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges, SourcesGauges, TelemetryGauges,
+};
 use observe::{InFlightFilter, InFlightReport};
 use os::unix_socket::SocketFile;
 use serde_json::Value;
@@ -116,6 +119,10 @@ pub struct Sources {
     pub reload_gauges: Option<Source<ReloadGauges>>,
     /// What the collector was sent, for `/metrics`.
     pub telemetry: Option<Source<Vec<TelemetryGauges>>>,
+    /// The sources that services take their servers from, by service, for `/api/v1/services`.
+    pub server_sources: Option<Source<HashMap<Arc<str>, ServiceSource>>>,
+    /// The same, for `/metrics`.
+    pub server_source_gauges: Option<Source<SourcesGauges>>,
     /// Certificates by ACME, for `/api/v1/status`.
     pub acme: Option<Source<Option<Acme>>>,
     /// Whether servers may be changed now.
@@ -144,6 +151,8 @@ impl Default for Sources {
             changes: None,
             reload_gauges: None,
             telemetry: None,
+            server_sources: None,
+            server_source_gauges: None,
             acme: None,
             switches: Switches::default(),
         }

@@ -1,10 +1,10 @@
 //! A configuration as JSON, defaults included. For the admin API and for `weir check --json`.
 
 use model::{
-    Action, Address, Balance, Certificate, CheckKind, Content, ContentCoding, ErrorPage, ErrorSet,
-    FieldChanges, FieldMatch, HostPattern, Listener, Log, LogSample, Maintenance, PathMatch,
-    Protocol, RedactQuery, Respond, ResponseFilter, Route, Service, ServiceTls, Snapshot, Text,
-    UnknownNames,
+    Action, Address, Balance, Certificate, CheckKind, Consul, Content, ContentCoding, Discover,
+    ErrorPage, ErrorSet, FieldChanges, FieldMatch, HostPattern, Listener, Log, LogSample,
+    Maintenance, PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, ServerSource,
+    Service, ServiceTls, Snapshot, Text, UnknownNames,
 };
 use serde_json::{Value, json};
 
@@ -75,6 +75,7 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
         })),
         "doctor": { "interval_ms": snapshot.doctor.interval.map(millis) },
         "resolver": snapshot.resolver.map(|address| address.to_string()),
+        "consul": snapshot.consul.as_deref().map(consul),
         "listeners": snapshot.listeners.iter().map(|l| listener(l, snapshot)).collect::<Value>(),
         "routes": snapshot.routes.iter().map(|r| route(r, snapshot, id)).collect::<Value>(),
         "services": snapshot.services.iter().map(|one| service(one)).collect::<Value>(),
@@ -349,6 +350,7 @@ fn service(service: &Service) -> Value {
         "http": service.http.as_str(),
         "send_proxy": service.send_proxy.map(|version| version.as_str()),
         "version_field": service.version_field.as_deref(),
+        "discover": service.discover.as_deref().map(discover),
         "check": check(service),
         "passive": service.passive.map(|passive| json!({
             "failures": passive.failures,
@@ -434,6 +436,36 @@ fn certificate(certificate: &Certificate) -> Value {
         "not_before": facts.as_ref().map(|facts| tls::date(facts.not_before)),
         "not_after": facts.as_ref().map(|facts| tls::date(facts.not_after)),
         "not_after_unix_s": facts.as_ref().map(|facts| facts.not_after),
+    })
+}
+
+/// Returns how Consul is reached as JSON.
+fn consul(consul: &Consul) -> Value {
+    json!({
+        "address": consul.peer.url.to_string(),
+        "ca": consul.peer.ca.as_ref().map(|ca| &ca.path),
+        "has_token": consul.token.is_some(),
+        "datacenters": consul.datacenters,
+        "stale": consul.stale,
+        "wait_ms": millis(consul.wait),
+        "connections_max": consul.connections_max,
+    })
+}
+
+/// Returns where a service's servers come from as JSON.
+fn discover(discover: &Discover) -> Value {
+    json!({
+        "source": discover.source.to_string(),
+        "interval_ms": match &discover.source {
+            ServerSource::HttpSd { interval, .. } => Some(millis(*interval)),
+            ServerSource::Consul { .. } | ServerSource::FileSd { .. } => None,
+        },
+        "port": discover.port,
+        "in_flight": discover.limits.as_str(),
+        "hold_share": discover.hold.share,
+        "hold_max_ms": millis(discover.hold.max),
+        "saved": discover.saved,
+        "kept_max_ms": discover.kept_max.map(millis),
     })
 }
 

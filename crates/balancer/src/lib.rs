@@ -36,6 +36,7 @@ mod server_states;
 mod service_manager;
 pub mod signals;
 mod sockets;
+mod source_report;
 mod state_directory;
 mod traffic_history;
 mod traffic_rules;

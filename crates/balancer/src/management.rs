@@ -18,7 +18,7 @@ use crate::findings::Findings;
 use crate::sockets::Doors;
 use crate::traffic_history;
 use crate::traffic_rules::TrafficRules;
-use crate::{certificates, configuration, probe_report};
+use crate::{certificates, configuration, probe_report, source_report};
 
 /// The parts of a balancer that are managed.
 pub(crate) struct Managed<'a> {
@@ -107,8 +107,12 @@ impl Management {
             counters: Arc::clone(counters),
             control: Arc::clone(&control),
         };
-        let mut rules =
-            TrafficRules::new(Arc::clone(registry), Arc::clone(counters), findings.clone());
+        let mut rules = TrafficRules::new(
+            Arc::clone(registry),
+            Arc::clone(counters),
+            findings.clone(),
+            Arc::clone(&control),
+        );
         let changes = Changes::after(earlier);
         let mut watch = Watch::begin(Arc::clone(registry), findings.clone(), changes.clone());
         let looks = move |history: &traffic_history::Shared| {
@@ -118,10 +122,13 @@ impl Management {
         let history_reader = traffic_history::start(counted, Arc::clone(&history), looks)
             .map_err(|error| vec![format!("history: {error}")])?;
         let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
+        let (listed, measured) = (Arc::clone(&control), Arc::clone(&control));
         let sources = admin::Sources {
             plan: Arc::new(move || probe_report::running_plan(&control)),
             configuration: Arc::new(configuration::to_json),
             probes: Arc::new(move || probe_report::probes(&probed)),
+            server_sources: Some(Arc::new(move || source_report::by_service(&listed))),
+            server_source_gauges: Some(Arc::new(move || source_report::gauges(&measured))),
             findings: Some(Arc::new(move || findings.report())),
             history: Some(Arc::clone(&history)),
             changes: Some(changes.source()),

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use model::{
-    Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Content, Cors,
+    Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Consul, Content, Cors,
     ErrorPage, FieldMatch, Forward, HostPattern, Listener, ListenerId, ListenerTls, Material,
     Metrics, MetricsListener, Mirror, Otlp, PathMatch, Protocol, RequestFilter, Respond,
     ResponseFilter, Route, RouteMatch, Service, Snapshot, Split, Text,
@@ -39,6 +39,8 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
     let metrics = metrics(document.metrics, files.metrics);
     let otlp = document.otlp.zip(files.collector);
     let otlp = otlp.map(|(raw, collector)| Otlp { collector, ..raw.otlp });
+    let consul = document.consul.zip(files.consul);
+    let consul = consul.map(|(raw, peer)| Arc::new(Consul { peer, ..raw.consul }));
     let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
     for (mut raw, files) in document.routes.into_iter().zip(files.routes) {
         let RouteFiles { content, pages } = files;
@@ -47,16 +49,20 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
     }
     tell_apart(&mut routes);
     routes.sort_by(|one, other| one.matches.precedence(&other.matches));
+    let discover = files.discover;
     let authentications: Option<Vec<_>> = files.authentications.into_iter().collect();
     let files = files.services.into_iter().zip(files.affinity_keys).zip(files.service_pages);
-    let services =
-        document.services.into_iter().zip(files).map(|(raw, ((tls, key_file), pages))| {
+    let files = files.zip(discover);
+
+    let services = document.services.into_iter().zip(files).map(
+        |(raw, (((tls, key_file), pages), discover))| {
             let RawService { service, error_pages: raw_pages, .. } = raw;
             let error_pages = error_pages(raw_pages, pages)?;
             let affinity = service.affinity;
             let affinity = affinity.map(|affinity| Affinity { key_file, ..affinity });
-            Some(Arc::new(Service { tls, affinity, error_pages, ..service }))
-        });
+            Some(Arc::new(Service { tls, affinity, error_pages, discover, ..service }))
+        },
+    );
     let services: Option<Vec<_>> = services.collect();
     Some(Snapshot {
         zone: document.zone.map(|zone| zone.value),
@@ -75,6 +81,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         otlp,
         acme,
         resolver: document.resolver,
+        consul,
         log: document.log.log,
         reload: document.reload,
         doctor: document.doctor,

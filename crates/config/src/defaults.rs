@@ -156,3 +156,20 @@ pub(crate) const SYMMETRIC_KEYS: bool = false;
 pub(crate) const EXPIRY_REQUIRED: bool = true;
 /// Clocks that are kept by NTP differ by far less.
 pub(crate) const TOKEN_LEEWAY: Duration = secs(60);
+
+/// The agent of Consul on this machine.
+pub(crate) const CONSUL: &str = "http://127.0.0.1:8500";
+pub(crate) const CONSUL_STALE: bool = true;
+/// Shorter than Consul's own five minutes: when a restored catalogue has a smaller index, an agent may hold a
+/// question for as long as this.
+pub(crate) const CONSUL_WAIT: Duration = secs(60);
+/// Half of what Consul allows a client address (`http_max_conns_per_client`), so that two balancers on one
+/// address fit.
+pub(crate) const CONSUL_CONNECTIONS_MAX: u64 = 100;
+/// Servers are kept when fewer than half of them are listed all at once.
+pub(crate) const HOLD_SHARE: f64 = 0.5;
+/// Long enough for a person to look.
+pub(crate) const HOLD_MAX: Duration = Duration::from_mins(10);
+/// Shorter than Prometheus's minute: requests wait for servers, not a scrape.
+pub(crate) const HTTP_SD_INTERVAL: Duration = Duration::from_secs(15);
+pub(crate) const SAVED_SERVERS: bool = true;

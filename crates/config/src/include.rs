@@ -75,6 +75,16 @@ impl Pattern {
         Ok(Pattern { folder: folder.collect(), name: name.to_owned() })
     }
 
+    /// Returns the folder that it is about, relative to the file that names it; empty: that file's own.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the pattern for names in the folder.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     fn is_one_file(&self) -> bool {
         !self.name.contains('*')
     }

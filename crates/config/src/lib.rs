@@ -18,6 +18,7 @@ mod diff;
 mod files;
 mod foreign;
 mod include;
+mod listed;
 mod names;
 mod raw;
 mod render;
@@ -28,7 +29,7 @@ mod syntax;
 mod units;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::Material;
@@ -37,6 +38,7 @@ pub use diagnostic::{Diagnostic, Label, Severity, Span, Subject};
 pub use diff::{Changed, Changes, Diff, diff};
 pub use files::SYSTEM_AUTHORITIES;
 pub use include::matches;
+pub use listed::{ServerTexts, listed_server};
 pub use render::render;
 pub use schema::{reference, schema};
 pub use sources::{Lines, Place, Sources};
@@ -70,6 +72,11 @@ pub trait Surroundings {
     fn names(&self, folder: &Path, pattern: &str) -> Result<Vec<OsString>, Unreadable> {
         let _ = (folder, pattern);
         Err(Unreadable::not_here())
+    }
+
+    /// Returns the absolute path of a file or folder that the configuration names. Nothing is read.
+    fn absolute(&self, path: &Path) -> PathBuf {
+        path.to_path_buf()
     }
 
     /// Returns an included file.

@@ -18,6 +18,7 @@ mod watch;
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -25,7 +26,7 @@ use decide::{Published, Registry, Tier, TierChange};
 use model::Snapshot;
 use tokio::sync::mpsc;
 
-pub use discover::{Discovered, Source};
+pub use discover::{Discovered, Source, SourceState};
 pub use status::{Probed, Status};
 
 use run::{Command, Loop};
@@ -37,14 +38,16 @@ const COMMANDS_WAITING_MAX: usize = 16;
 pub struct Options {
     /// Maximum number of concurrent probes; further ones start late. Each holds a descriptor.
     pub probes_running_max: usize,
-    /// Called on the control thread when checks have marked a server down, after balancing knows
-    /// it: requests that still wait for that server may go elsewhere.
+    /// Called on the control thread when checks have marked a server down, or servers are gone, after
+    /// balancing knows it: requests that still wait for them may go elsewhere.
     pub server_down: Box<dyn Fn() + Send>,
+    /// Where the servers of sources are saved, for a start while a source does not answer; `None`: nowhere.
+    pub state_file: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { probes_running_max: 1024, server_down: Box::new(|| ()) }
+        Options { probes_running_max: 1024, server_down: Box::new(|| ()), state_file: None }
     }
 }
 
@@ -117,7 +120,17 @@ impl Control {
         published.recv().map_err(|_| Unavailable)
     }
 
-    /// Returns what the admin API shows about probes and names.
+    /// Saves what the next process needs of sources, and waits until that is written. For an upgrade.
+    ///
+    /// # Errors
+    /// The control thread has ended or is overloaded.
+    pub fn save(&self) -> Result<(), Unavailable> {
+        let (reply, saved) = std::sync::mpsc::sync_channel(1);
+        self.commands.try_send(Command::Save(reply)).map_err(|_| Unavailable)?;
+        saved.recv().map_err(|_| Unavailable)
+    }
+
+    /// Returns what the admin API shows about probes, names and sources.
     pub fn status(&self) -> Arc<Status> {
         self.status.clone()
     }

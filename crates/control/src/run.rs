@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::Options;
 use crate::comeback;
-use crate::discover::{Answered, Discovery, hosts};
+use crate::discover::{Answered, Discovery, Reported};
 use crate::probe::{Message, Prober};
 use crate::status::Status;
 use crate::watch::Watches;
@@ -24,12 +24,18 @@ use crate::watch::Watches;
 /// is full.
 const WAITING_MAX: usize = 1024;
 
+/// After the plan of probes was made for display, the next change waits for this times the number of probes: a
+/// second with 20,000, for which making it takes longer than a change of some servers.
+const SHOW_PLAN_PAUSE: Duration = Duration::from_micros(50);
+
 /// A request from another thread.
 pub(crate) enum Command {
     /// Look up the names that this configuration adds, and reply when the lookups have started.
     Prepare(Arc<Snapshot>, SyncSender<()>),
     /// Publish this configuration, apply it, and reply.
     Publish(Arc<Snapshot>, SyncSender<Arc<Published>>),
+    /// Save what the next process needs, and reply.
+    Save(SyncSender<()>),
     /// End.
     Stop,
 }
@@ -38,15 +44,22 @@ pub(crate) enum Command {
 pub(crate) struct Loop {
     registry: Arc<Registry>,
     services: Vec<Arc<LiveService>>,
+    by_name: HashMap<Arc<str>, Arc<LiveService>>,
     discovery: Discovery,
     /// Services without servers whose names have not been looked up yet, and what to log for each
     /// if they resolve to nothing.
     unresolved: HashMap<Arc<str>, TierChange>,
+    /// Each name and each source has been asked at least once.
+    is_all_tried: bool,
     watches: Watches,
     server_down: Box<dyn Fn() + Send>,
     prober: Prober,
     status: Arc<Status>,
     next_tick: Moment,
+    /// When the plan of probes is shown again after a change of some servers.
+    show_plan_at: Option<Moment>,
+    plan_shown_at: Moment,
+    reports: mpsc::Receiver<Reported>,
     answers: mpsc::Receiver<Answered>,
     messages: mpsc::Receiver<Message>,
 }
@@ -55,16 +68,22 @@ impl Loop {
     pub(crate) fn new(registry: Arc<Registry>, options: Options, status: Arc<Status>) -> Loop {
         let (answers_in, answers) = mpsc::channel(WAITING_MAX);
         let (messages_in, messages) = mpsc::channel(WAITING_MAX);
+        let (reports_in, reports) = mpsc::channel(WAITING_MAX);
         Loop {
             registry,
             services: Vec::new(),
-            discovery: Discovery::new(None, answers_in),
+            by_name: HashMap::new(),
+            discovery: Discovery::new(answers_in, reports_in, options.state_file),
             unresolved: HashMap::new(),
+            is_all_tried: false,
             watches: Watches::default(),
             server_down: options.server_down,
             prober: Prober::new(options.probes_running_max, messages_in),
             status,
             next_tick: Moment::ZERO,
+            show_plan_at: None,
+            plan_shown_at: Moment::ZERO,
+            reports,
             answers,
             messages,
         }
@@ -78,6 +97,7 @@ impl Loop {
             tokio::select! {
                 command = commands.recv() => match command {
                     Some(Command::Prepare(snapshot, reply)) => {
+                        self.is_all_tried = false;
                         self.discovery.expect(&snapshot, os::clock::now());
                         self.publish_discovered();
                         // The receiver may be gone.
@@ -88,9 +108,17 @@ impl Loop {
                         // The receiver may be gone; the configuration is published all the same.
                         let _ = reply.send(published);
                     }
-                    Some(Command::Stop) | None => return,
+                    Some(Command::Save(reply)) => {
+                        self.discovery.save();
+                        let _ = reply.send(());
+                    }
+                    Some(Command::Stop) | None => {
+                        self.discovery.save();
+                        return;
+                    }
                 },
                 Some(answered) = self.answers.recv() => self.on_answers(answered),
+                Some(reported) = self.reports.recv() => self.on_reports(reported),
                 Some(message) = self.messages.recv() => {
                     if let Some(heard) = self.prober.on_message(message) {
                         self.status.count(&heard);
@@ -107,13 +135,30 @@ impl Loop {
     /// Does what is due; returns when something is next due.
     fn act(&mut self, now: Moment) -> Moment {
         self.discovery.start_due(now);
+        let changed = self.discovery.tick(now);
+        for service in &changed {
+            self.set_servers(service, now);
+            self.show_source(service);
+        }
+        if !changed.is_empty() {
+            // Requests may wait for servers that are gone.
+            (self.server_down)();
+        }
+        if self.show_plan_at.is_some_and(|due| due <= now) {
+            self.show_plan(now);
+        }
         let watches = &self.watches;
         self.prober.start_due(now, |id| watches.wants(id));
         if self.next_tick <= now {
             comeback::tick(&self.services, now);
             self.next_tick = now + comeback::TICK;
         }
-        let due = [self.discovery.next_due(), self.prober.next_due(), Some(self.next_tick)];
+        let due = [
+            self.discovery.next_due(),
+            self.prober.next_due(),
+            self.show_plan_at,
+            Some(self.next_tick),
+        ];
         due.into_iter().flatten().min().unwrap_or(now + Duration::from_secs(1))
     }
 
@@ -131,25 +176,88 @@ impl Loop {
         }
         if !changed.is_empty() {
             self.set_endpoints(|host| changed.contains(host), now);
-            self.follow_servers(now);
+            // Requests may wait for servers that are gone.
+            (self.server_down)();
         }
         self.log_unresolved();
         self.publish_discovered();
     }
 
+    /// Applies a report of a source and all others that have arrived. The servers of each service are set
+    /// once.
+    fn on_reports(&mut self, first: Reported) {
+        let now = os::clock::now();
+        // By service, when the first answer that changed it had arrived.
+        let mut changed: HashMap<Arc<str>, Moment> = HashMap::new();
+        let mut reported = HashSet::new();
+        let mut next = Some(first);
+        while let Some(report) = next {
+            let (service, arrived) = (Arc::clone(report.service()), report.arrived());
+            if self.discovery.on_report(report, now) {
+                changed.entry(Arc::clone(&service)).or_insert(arrived);
+            }
+            reported.insert(service);
+            next = self.reports.try_recv().ok();
+        }
+        for (service, arrived) in &changed {
+            self.set_servers(service, now);
+            self.status.note_propagation(os::clock::now().since(*arrived));
+        }
+        if !changed.is_empty() {
+            // Requests may wait for servers that are gone.
+            (self.server_down)();
+        }
+        for service in &reported {
+            self.show_source(service);
+        }
+        self.log_unresolved();
+        self.show_tried();
+    }
+
+    fn show_plan(&mut self, now: Moment) {
+        self.show_plan_at = None;
+        self.plan_shown_at = now;
+        self.status.set_plan(self.prober.report());
+    }
+
+    fn show_source(&self, service: &str) {
+        if let Some(state) = self.discovery.source(service) {
+            self.status.set_source(state);
+        }
+    }
+
+    /// Sets the servers of one service as they are known now, and updates its checks.
+    fn set_servers(&mut self, service: &str, now: Moment) {
+        let Some(live) = self.by_name.get(service).map(Arc::clone) else { return };
+        let change = live.set_endpoints(self.discovery.endpoints(&live.spec()), now);
+        let has_servers = live.endpoints().tier != Tier::Nobody;
+        // The first servers of a service are not a recovery.
+        let is_first = has_servers && self.unresolved.remove(service).is_some();
+        change.iter().filter(|_| !is_first).for_each(crate::log_tier);
+        let followed = self.watches.follow_one(&live, now);
+        self.prober.change(&followed.gone, followed.new, now);
+        let pause = SHOW_PLAN_PAUSE.saturating_mul(self.prober.probes());
+        self.show_plan_at.get_or_insert(now.max(self.plan_shown_at + pause));
+    }
+
     fn publish(&mut self, snapshot: Arc<Snapshot>, now: Moment) -> Arc<Published> {
+        self.is_all_tried = false;
         self.discovery.follow(&snapshot, now);
         let discovery = &self.discovery;
         let published = self.registry.publish_with(snapshot, now, |service| {
-            hosts(service).next().is_some().then(|| discovery.endpoints(service))
+            Discovery::is_needed_by(service).then(|| discovery.endpoints(service))
         });
         self.services.clone_from(&published.services);
-        let by_name: HashMap<&str, &Arc<LiveService>> =
-            published.services.iter().map(|one| (&**one.name(), one)).collect();
-        self.unresolved.retain(|name, _| by_name.contains_key(&**name));
+        let services = published.services.iter();
+        self.by_name = services.map(|one| (one.name().clone(), one.clone())).collect();
+        let by_name = &self.by_name;
+        self.unresolved.retain(|name, _| by_name.contains_key(name));
+        let has_source =
+            |name: &str| by_name.get(name).is_some_and(|live| live.spec().discover.is_some());
+        self.status.keep_sources(has_source);
         for change in &published.tier_changes {
-            let spec = by_name.get(&*change.service);
-            let waits = spec.is_some_and(|one| !self.is_tried(one));
+            let live = self.by_name.get(&change.service);
+            let waits = live.is_some_and(|one| !self.is_tried(one));
             if change.to == Tier::Nobody && waits {
                 // Its names are being looked up: whether it has servers will be known shortly.
                 self.unresolved.insert(Arc::clone(&change.service), change.clone());
@@ -158,20 +266,19 @@ impl Loop {
             }
         }
         self.follow_servers(now);
+        self.services.iter().for_each(|service| self.show_source(service.name()));
         self.publish_discovered();
         published
     }
 
     /// Updates the servers of services that use a name for which `is_changed` holds.
     fn set_endpoints(&mut self, is_changed: impl Fn(&str) -> bool, now: Moment) {
-        for service in &self.services {
-            let spec = service.spec();
-            if hosts(&spec).any(&is_changed) {
-                let change = service.set_endpoints(self.discovery.endpoints(&spec), now);
-                // The first servers of a service are not a recovery.
-                let is_first = self.unresolved.remove(service.name()).is_some();
-                change.iter().filter(|_| !is_first).for_each(crate::log_tier);
-            }
+        let discovery = &self.discovery;
+        let affected = self.services.iter();
+        let affected = affected.filter(|one| discovery.uses_names(&one.spec(), &is_changed));
+        let affected: Vec<Arc<str>> = affected.map(|one| one.name().clone()).collect();
+        for service in &affected {
+            self.set_servers(service, now);
         }
     }
 
@@ -189,17 +296,27 @@ impl Loop {
 
     /// Returns whether each of the service's names has been looked up at least once.
     fn is_tried(&self, service: &LiveService) -> bool {
-        hosts(&service.spec()).all(|host| self.discovery.is_tried(host))
+        self.discovery.is_tried(&service.spec())
     }
 
     /// Updates the checks to the services' current servers.
     fn follow_servers(&mut self, now: Moment) {
         let consumers = self.watches.follow(&self.services, now);
         self.prober.follow(consumers, now);
-        self.status.set_plan(self.prober.report());
+        self.show_plan(now);
     }
 
-    fn publish_discovered(&self) {
-        self.status.set_discovered(self.discovery.status(), self.discovery.all_tried());
+    /// Tells those who wait for a start or a reload when everything has been asked once. After that, there is
+    /// nothing to look at until the next configuration.
+    fn show_tried(&mut self) {
+        if !self.is_all_tried {
+            self.is_all_tried = self.discovery.all_tried();
+            self.status.set_all_tried(self.is_all_tried);
+        }
+    }
+
+    fn publish_discovered(&mut self) {
+        self.status.set_discovered(self.discovery.names());
+        self.show_tried();
     }
 }

@@ -9,8 +9,9 @@ use arc_swap::ArcSwap;
 use health::report::{Endpoint, Report};
 use health::verdict::ProbeEvent;
 use model::Address;
+use model::histogram::{HistogramTotals, SharedHistogram};
 
-use crate::discover::Discovered;
+use crate::discover::{Discovered, SourceState};
 use crate::probe::Heard;
 
 /// Probe statistics of one address.
@@ -34,6 +35,9 @@ pub struct Status {
     /// By probed address; those no longer in the plan are dropped.
     probed: Mutex<BTreeMap<Address, Probed>>,
     discovered: ArcSwap<Vec<Discovered>>,
+    /// By service.
+    sources: Mutex<BTreeMap<Arc<str>, SourceState>>,
+    propagation: SharedHistogram,
     all_tried: Mutex<bool>,
     tried: Condvar,
 }
@@ -54,7 +58,19 @@ impl Status {
         self.discovered.load_full()
     }
 
-    /// Waits until every name has been looked up at least once, successfully or not, but no longer
+    /// Returns the state of each service's source, sorted by service.
+    pub fn sources(&self) -> Vec<SourceState> {
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.values().cloned().collect()
+    }
+
+    /// Returns how long answers of sources took from their arrival until all workers used them, for those that
+    /// changed servers.
+    pub fn propagation(&self) -> HistogramTotals {
+        self.propagation.totals()
+    }
+
+    /// Waits until every name and every source has been asked at least once, successfully or not, but no longer
     /// than `max`. Returns whether all were. For startup, before clients are accepted.
     pub fn wait_resolved(&self, max: Duration) -> bool {
         let tried = self.all_tried.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,8 +98,26 @@ impl Status {
         probed.last = elapsed;
     }
 
-    pub(crate) fn set_discovered(&self, discovered: Vec<Discovered>, all_tried: bool) {
+    pub(crate) fn set_discovered(&self, discovered: Vec<Discovered>) {
         self.discovered.store(Arc::new(discovered));
+    }
+
+    /// Notes how long an answer of a source took from its arrival until all workers use it.
+    pub(crate) fn note_propagation(&self, took: Duration) {
+        self.propagation.record(took);
+    }
+
+    pub(crate) fn set_source(&self, state: SourceState) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.insert(Arc::clone(&state.service), state);
+    }
+
+    pub(crate) fn keep_sources(&self, services: impl Fn(&str) -> bool) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.retain(|service, _| services(service));
+    }
+
+    pub(crate) fn set_all_tried(&self, all_tried: bool) {
         *self.all_tried.lock().unwrap_or_else(PoisonError::into_inner) = all_tried;
         if all_tried {
             self.tried.notify_all();

@@ -26,7 +26,16 @@ pub(crate) struct Watches {
     local_failure_logged: Option<Moment>,
     by_id: HashMap<ConsumerId, Watch>,
     ids: HashMap<Key, ConsumerId>,
+    of_service: HashMap<Arc<str>, Vec<ConsumerId>>,
     ids_given: u64,
+}
+
+/// How the consumers of one service have changed.
+pub(crate) struct Followed {
+    /// All that it had, each with its probe.
+    pub(crate) gone: Vec<(Arc<ProbeIdentity>, ConsumerId)>,
+    /// All that it has now; those that stay have the same ID.
+    pub(crate) new: Vec<Consumer>,
 }
 
 struct Watch {
@@ -37,48 +46,76 @@ struct Watch {
 }
 
 impl Watches {
-    /// Applies changed services or servers; returns the consumers for the plan. A server that is no
-    /// longer checked becomes unknown again.
+    /// Applies a changed configuration; returns all consumers for the plan. A server that is no longer
+    /// checked becomes unknown again.
     pub(crate) fn follow(&mut self, services: &[Arc<LiveService>], now: Moment) -> Vec<Consumer> {
         let mut before = std::mem::take(&mut self.by_id);
         let ids_before = std::mem::take(&mut self.ids);
+        self.of_service.clear();
         let mut consumers = Vec::new();
         for service in services {
-            let spec = service.spec();
-            let endpoints = service.endpoints();
-            let Some(check) = &spec.check else {
-                forget(service, &endpoints.all, now);
+            consumers.extend(self.watch(service, &ids_before, &mut before, now));
+        }
+        consumers
+    }
+
+    /// Applies changed servers of one service. The other services stay as they are.
+    pub(crate) fn follow_one(&mut self, service: &Arc<LiveService>, now: Moment) -> Followed {
+        let ids = self.of_service.remove(service.name()).unwrap_or_default();
+        let mut before = HashMap::with_capacity(ids.len());
+        let mut ids_before = HashMap::with_capacity(ids.len());
+        for id in ids {
+            if let Some(watch) = self.by_id.remove(&id) {
+                let key = (service.name().clone(), watch.endpoint.row.address);
+                self.ids.remove(&key);
+                ids_before.insert(key, id);
+                before.insert(id, watch);
+            }
+        }
+        let gone = before.iter().map(|(id, watch)| (watch.probe.clone(), *id)).collect();
+        let new = self.watch(service, &ids_before, &mut before, now);
+        Followed { gone, new }
+    }
+
+    /// Watches the servers of a service; returns its consumers. A server that was watched before keeps
+    /// its ID and its verdict.
+    fn watch(
+        &mut self,
+        service: &Arc<LiveService>,
+        ids_before: &HashMap<Key, ConsumerId>,
+        before: &mut HashMap<ConsumerId, Watch>,
+        now: Moment,
+    ) -> Vec<Consumer> {
+        let spec = service.spec();
+        let endpoints = service.endpoints();
+        let Some(check) = &spec.check else {
+            forget(service, &endpoints.all, now);
+            return Vec::new();
+        };
+        let check = Arc::new(check.clone());
+        let mut consumers = Vec::with_capacity(endpoints.all.len());
+        for endpoint in &endpoints.all {
+            let Some(probe) = spec.probe(&endpoint.row.name, endpoint.row.address) else {
                 continue;
             };
-            let check = Arc::new(check.clone());
-            for endpoint in &endpoints.all {
-                let Some(probe) = spec.probe(&endpoint.row.name, endpoint.row.address) else {
-                    continue;
-                };
-                let probe = Arc::new(probe);
-                let key = (service.name().clone(), endpoint.row.address);
-                let id = ids_before.get(&key).copied().unwrap_or_else(|| {
-                    self.ids_given += 1;
-                    ConsumerId(self.ids_given)
-                });
-                let verdict = carry_over(before.remove(&id), endpoint, &check, &probe);
-                self.ids.insert(key, id);
-                self.by_id.insert(
-                    id,
-                    Watch {
-                        service: service.clone(),
-                        endpoint: endpoint.clone(),
-                        probe: probe.clone(),
-                        verdict,
-                    },
-                );
-                consumers.push(Consumer {
-                    id,
-                    service: service.name().clone(),
-                    check: check.clone(),
-                    probe,
-                });
-            }
+            let probe = Arc::new(probe);
+            let key = (service.name().clone(), endpoint.row.address);
+            let id = ids_before.get(&key).copied().unwrap_or_else(|| {
+                self.ids_given += 1;
+                ConsumerId(self.ids_given)
+            });
+            let verdict = carry_over(before.remove(&id), endpoint, &check, &probe);
+            self.ids.insert(key, id);
+            self.of_service.entry(service.name().clone()).or_default().push(id);
+            let (service, endpoint) = (service.clone(), endpoint.clone());
+            let consumer = Consumer {
+                id,
+                service: service.name().clone(),
+                check: check.clone(),
+                probe: probe.clone(),
+            };
+            self.by_id.insert(id, Watch { service, endpoint, probe, verdict });
+            consumers.push(consumer);
         }
         consumers
     }

@@ -27,8 +27,10 @@ impl ServerChange {
     pub(crate) fn of(self, member: Member, endpoint: &Endpoint) -> Member {
         match self {
             ServerChange::State(state) => {
-                let set_aside = state != Administrative::Ready;
-                Member { ready: endpoint.state.is_healthy() && !set_aside, set_aside, ..member }
+                let by_source = endpoint.row.is_in_maintenance();
+                let set_aside = state != Administrative::Ready || by_source;
+                let ready = endpoint.state.is_healthy() && endpoint.is_usable() && !set_aside;
+                Member { ready, set_aside, ..member }
             }
             ServerChange::Weight(weight) => {
                 Member { weight: weight.unwrap_or(endpoint.row.weight), ..member }

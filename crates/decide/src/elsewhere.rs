@@ -45,8 +45,8 @@ impl LiveService {
                 .iter()
                 .filter(|e| outside.is_none() || e.row.zone.as_deref() != outside)
                 .filter(|e| e.weight() > 0)
-                .filter(|e| e.state.is_ready() && !avoid.contains(&e.row.address))
-                .filter(|e| remoteness_of(&endpoints, e.row.address, e.row.backup) == remoteness)
+                .filter(|e| e.is_ready() && !avoid.contains(&e.row.address))
+                .filter(|e| remoteness_of(&endpoints, e.row.address, e.is_backup()) == remoteness)
                 .find_map(|e| Slot::take(e))
         })
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use model::{AffinityKey, EndpointRow, ServerState, ServerVersion, Service};
+use model::{
+    Administrative, AffinityKey, EndpointRow, Health, ServerState, ServerVersion, Service,
+};
 
 use crate::limits::Slots;
 use crate::token::{affinity_token, server_token};
@@ -18,6 +20,8 @@ pub struct Endpoint {
     pub slots: Arc<Slots>,
     /// Its position under `hash`.
     pub token: u64,
+    /// Whether its service checks its servers.
+    pub(crate) is_checked: bool,
     /// Its token in affinity cookies.
     pub affinity_token: u64,
 }
@@ -28,15 +32,38 @@ impl Endpoint {
         state: Arc<ServerState>,
         slots: Arc<Slots>,
         key: &AffinityKey,
+        is_checked: bool,
     ) -> Endpoint {
         let affinity_token = affinity_token(key, row.address);
-        Endpoint { token: server_token(row.address), affinity_token, row, state, slots }
+        Endpoint { token: server_token(row.address), affinity_token, row, state, slots, is_checked }
     }
 
     /// Returns whether an affinity cookie with this token names it, written by this release or the
     /// previous one.
     pub fn is_named_by(&self, token: Option<u64>) -> bool {
         token == Some(self.affinity_token) || token == Some(self.token)
+    }
+
+    /// Returns whether new requests may go to it: neither its state nor its source forbids it. A server of
+    /// last resort needs a passing check, if its service has one.
+    pub fn is_ready(&self) -> bool {
+        self.state.is_ready() && self.is_usable()
+    }
+
+    /// Returns whether its source, and the check that a server of last resort needs, allow new requests to it.
+    pub(crate) fn is_usable(&self) -> bool {
+        let needs_check = self.is_checked && self.row.is_last_resort();
+        self.row.is_ready() && !(needs_check && self.state.health() != Health::Up)
+    }
+
+    /// Returns whether it is used only when the other servers are not enough.
+    pub fn is_backup(&self) -> bool {
+        self.row.backup || self.row.is_last_resort()
+    }
+
+    /// Returns whether an operator, here or at its source, has taken it out.
+    pub(crate) fn is_set_aside(&self) -> bool {
+        self.state.administrative() != Administrative::Ready || self.row.is_in_maintenance()
     }
 
     /// Returns its weight: as set at run time, else as configured. A change takes effect at the

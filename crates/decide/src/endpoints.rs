@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use model::{Address, Administrative, Moment, Service};
+use model::{Address, Moment, Service};
 
 use crate::change::ServerChange;
 use crate::endpoint::Endpoint;
@@ -137,7 +137,7 @@ impl Endpoints {
             Some(tokens[found].1)
         });
         let endpoint = &self.all[found? as usize];
-        endpoint.state.is_ready().then_some(endpoint)
+        endpoint.is_ready().then_some(endpoint)
     }
 
     /// Returns whether every eligible server is one of these.
@@ -221,9 +221,9 @@ fn member(endpoint: &Endpoint, zone: Option<&str>) -> Member {
     };
     Member {
         own,
-        backup: endpoint.row.backup,
-        ready: endpoint.state.is_ready(),
-        set_aside: endpoint.state.administrative() != Administrative::Ready,
+        backup: endpoint.is_backup(),
+        ready: endpoint.is_ready(),
+        set_aside: endpoint.is_set_aside(),
         weight: endpoint.weight(),
     }
 }

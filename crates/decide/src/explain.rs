@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Address, Administrative, Balance, Health, Moment};
+use model::{Address, Administrative, Balance, Health, Moment, Standing};
 
 use crate::admission::Ask;
 use crate::endpoint::Endpoint;
@@ -110,12 +110,19 @@ model::words! {
         Draining = "draining",
         /// An operator has put it into maintenance.
         Maintenance = "maintenance",
+        /// The source that lists it reports it in maintenance.
+        SourceMaintenance = "source_maintenance",
+        /// The source that lists it reports it as failing.
+        SourceCritical = "source_critical",
         /// Health checks report it down.
         Down = "down",
         /// Ejected by passive health checking.
         Ejected = "ejected",
         /// Its weight is 0.
         WeightZero = "weight_zero",
+        /// Its source no longer lists it, or lists and removes it again and again: it is used like a backup,
+        /// after a passing check.
+        LastResort = "last_resort",
         /// It is a backup, and the primary servers are enough.
         Backup = "backup",
         /// It is in another zone, and the local zone is enough.
@@ -268,12 +275,16 @@ fn against(endpoints: &Endpoints, index: usize, avoid: &[Address]) -> Why {
             Why::Full
         };
     }
+    let standing = endpoint.row.listing.as_ref().map(|listing| listing.standing);
     match (endpoint.state.administrative(), endpoint.state.health()) {
         (Administrative::Drain, _) => Why::Draining,
         (Administrative::Maintenance, _) => Why::Maintenance,
+        _ if standing == Some(Standing::Maintenance) => Why::SourceMaintenance,
+        _ if standing == Some(Standing::Critical) => Why::SourceCritical,
         (_, Health::Down) => Why::Down,
         _ if endpoint.state.ejected_until().is_some() => Why::Ejected,
         _ if endpoint.weight() == 0 => Why::WeightZero,
+        _ if endpoint.row.is_last_resort() => Why::LastResort,
         _ if endpoint.row.backup => Why::Backup,
         _ => Why::OtherZone,
     }

@@ -256,7 +256,12 @@ impl LiveService {
     /// last discovered.
     pub(crate) fn apply(&self, now: Moment) -> Option<TierChange> {
         let mut shape = self.shape.lock().unwrap_or_else(PoisonError::into_inner);
-        let rows = rows(&self.settings.load().spec, &shape.discovered);
+        let settings = self.settings.load();
+        if settings.spec.discover.is_none() {
+            shape.discovered.rows.retain(|row| !row.is_discovered());
+            shape.discovered.rows.iter_mut().for_each(|row| row.listing = None);
+        }
+        let rows = rows(&settings.spec, &shape.discovered);
         let change = self.rebuild(&mut shape, rows, now);
         drop(shape);
         self.serve_waiters();
@@ -282,7 +287,8 @@ impl LiveService {
     ) -> Option<TierChange> {
         let me: Weak<dyn Taker> = self.me.clone();
         let before = self.endpoints.load_full();
-        let key = self.settings.load().affinity_key;
+        let settings = self.settings.load();
+        let (key, is_checked) = (settings.affinity_key, settings.spec.check.is_some());
         let mut all: Vec<Arc<Endpoint>> = Vec::with_capacity(rows.len());
         let mut states = HashMap::with_capacity(rows.len());
         let limits = (!self.retired.load(SeqCst)).then(|| self.limits.load_full());
@@ -305,12 +311,13 @@ impl LiveService {
             states.insert(address, Arc::clone(&state));
             let kept = known.filter(|known| {
                 known.row == row
+                    && known.is_checked == is_checked
                     && Arc::ptr_eq(&known.state, &state)
                     && known.affinity_token == affinity_token(&key, address)
             });
             all.push(match kept {
                 Some(known) => Arc::clone(known),
-                None => Arc::new(Endpoint::new(row, state, slots, &key)),
+                None => Arc::new(Endpoint::new(row, state, slots, &key, is_checked)),
             });
         }
         shape.states = states;
@@ -370,7 +377,7 @@ impl LiveService {
 
     fn relax(&self, endpoints: &Endpoints) {
         self.queue.relax(
-            |address| endpoints.by_address(address).is_some_and(|one| one.state.is_ready()),
+            |address| endpoints.by_address(address).is_some_and(|one| one.is_ready()),
             |avoided| endpoints.are_all(avoided),
         );
     }
@@ -413,12 +420,13 @@ impl Taker for LiveService {
     }
 }
 
-/// Returns the servers in the settings: fixed addresses as they are, names as last discovered.
+/// Returns the servers in the settings: fixed addresses as they are, names as last discovered, and those
+/// that a source lists.
 fn rows(spec: &Service, discovered: &EndpointSet) -> Vec<EndpointRow> {
     let mut rows = Vec::with_capacity(spec.servers.len());
     for server in &spec.servers {
         let name: Arc<str> = server.target.to_string().into();
-        let row = |address| EndpointRow {
+        let row = |address, listing| EndpointRow {
             name: Arc::clone(&name),
             address,
             zone: server.zone.clone(),
@@ -426,14 +434,22 @@ fn rows(spec: &Service, discovered: &EndpointSet) -> Vec<EndpointRow> {
             backup: server.backup,
             in_flight_max: server.in_flight_max,
             version: server.version,
+            listing,
         };
+        let known = discovered.rows.iter().filter(|found| found.name == name);
         match &server.target {
-            ServerTarget::Address(address) => rows.push(row(*address)),
+            ServerTarget::Address(address) => {
+                let mut known = known.filter(|found| !found.is_discovered());
+                rows.push(row(*address, known.next().and_then(|found| found.listing.clone())));
+            }
             ServerTarget::Name { .. } => {
-                let found = discovered.rows.iter().filter(|found| found.name == name);
-                rows.extend(found.map(|found| row(found.address)));
+                let known = known.filter(|found| !found.is_discovered());
+                rows.extend(known.map(|found| row(found.address, found.listing.clone())));
             }
         }
+    }
+    if spec.discover.is_some() {
+        rows.extend(discovered.rows.iter().filter(|found| found.is_discovered()).cloned());
     }
     rows
 }

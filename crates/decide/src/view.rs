@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use model::{
-    Address, Administrative, Cause, Health, Moment, ServerState, ServerTarget, ServerVersion,
-    TcpPathTotals,
+    Address, Administrative, Cause, Health, Listing, Moment, ServerState, ServerTarget,
+    ServerVersion, TcpPathTotals,
 };
 
 use crate::change::ServerChange;
@@ -91,6 +91,10 @@ pub struct EndpointView {
     pub tcp: TcpPathTotals,
     /// The version that it runs, if known.
     pub version: Option<ServerVersion>,
+    /// How a source lists it.
+    pub listing: Option<Arc<Listing>>,
+    /// Whether new requests may go to it; whether they do also depends on its zone and the other servers.
+    pub ready: bool,
     /// Whether it receives new requests.
     pub eligible: bool,
     /// Its state as it goes on, for figures that are too large to copy.
@@ -124,6 +128,8 @@ impl LiveService {
                 latency: latency_us(state, now).map(|us| Duration::from_micros(us as u64)),
                 tcp: state.tcp.totals(),
                 version: endpoint.version(&spec),
+                listing: row.listing.clone(),
+                ready: endpoint.is_ready(),
                 eligible: endpoints.is_eligible_at(index),
                 state: Arc::clone(state),
             }

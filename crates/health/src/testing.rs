@@ -35,6 +35,7 @@ pub(crate) fn service(name: &str, check: &Check) -> Service {
         http: HttpVersion::Http11,
         send_proxy: None,
         version_field: None,
+        discover: None,
         maintenance: None,
         error_pages: Vec::new(),
         servers: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Address, ServerVersion};
+use crate::{Address, Listing, ServerVersion, Standing};
 
 /// One server of a service, resolved to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,31 @@ pub struct EndpointRow {
     pub in_flight_max: Option<u32>,
     /// The version that its label names.
     pub version: Option<ServerVersion>,
+    /// How a source lists it; `None`: only the file names it.
+    pub listing: Option<Arc<Listing>>,
+}
+
+impl EndpointRow {
+    /// Returns whether new requests may go to it as far as its source is concerned.
+    pub fn is_ready(&self) -> bool {
+        self.listing.as_ref().is_none_or(|listing| listing.standing.is_ready())
+    }
+
+    /// Returns whether its source reports it as being in maintenance.
+    pub fn is_in_maintenance(&self) -> bool {
+        let listing = self.listing.as_ref();
+        listing.is_some_and(|listing| listing.standing == Standing::Maintenance)
+    }
+
+    /// Returns whether its source makes it a server of last resort, which is used like a backup.
+    pub fn is_last_resort(&self) -> bool {
+        self.listing.as_ref().is_some_and(|listing| listing.standing.is_last_resort())
+    }
+
+    /// Returns whether the file does not name it: it exists because a source lists it.
+    pub fn is_discovered(&self) -> bool {
+        self.listing.as_ref().is_some_and(|listing| listing.standing != Standing::Overridden)
+    }
 }
 
 /// A service's servers at one moment, immutable. Published through a separate pointer, so that

@@ -15,6 +15,7 @@ mod check;
 mod client_address;
 mod condition;
 mod cors;
+mod discover;
 mod endpoint;
 mod error_page;
 mod filter;
@@ -39,6 +40,7 @@ mod traffic;
 mod trial;
 pub mod units;
 mod url;
+mod visible;
 mod words;
 
 pub use acme::{Acme, AcmeCertificate, AcmeChallenge, AcmeRenewal, ExternalAccount};
@@ -54,6 +56,9 @@ pub use check::{BodyExpectation, Check, CheckKind, CheckWord, ProbeIdentity, Pro
 pub use client_address::{AddressField, AddressFound, ClientAddress};
 pub use condition::{CertificateNames, CertificatePart, Condition, ConditionOn, Pattern, Test};
 pub use cors::{Cors, CorsOrigin};
+pub use discover::{
+    Consul, Discover, Hold, ListedLimits, Listing, ServerSource, ServerSourceWord, Standing,
+};
 pub use endpoint::{EndpointRow, EndpointSet};
 pub use error_page::{ErrorPage, ErrorSet};
 pub use filter::{Compression, ContentCoding, MediaRange, RequestFilter, ResponseFilter};
@@ -90,4 +95,5 @@ pub use traffic::{
 };
 pub use trial::{Trial, TrialCounts, TrialOutcome, TrialRow};
 pub use url::{HttpPeer, HttpUrl, UrlError};
+pub use visible::visible;
 pub use words::{UnknownWord, Words};

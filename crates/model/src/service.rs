@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Address, Affinity, Check, ErrorPage, HttpVersion, Maintenance, ProxyVersion, ServerVersion,
-    ServiceTls,
+    Address, Affinity, Check, Discover, ErrorPage, HttpVersion, Maintenance, ProxyVersion,
+    ServerVersion, ServiceTls,
 };
 
 /// A named group of interchangeable servers.
@@ -56,6 +56,8 @@ pub struct Service {
     pub error_pages: Vec<ErrorPage>,
     /// The servers as configured, in order.
     pub servers: Vec<ServerSpec>,
+    /// Where further servers come from, if they do.
+    pub discover: Option<Arc<Discover>>,
 }
 
 impl Service {
@@ -64,9 +66,12 @@ impl Service {
         server.in_flight_max.or(self.in_flight_max)
     }
 
-    /// Returns whether any of its servers has a concurrency limit, so that requests may wait.
+    /// Returns whether any of its servers has a concurrency limit, or may get one from a source, so that
+    /// requests may wait.
     pub fn is_limited(&self) -> bool {
-        self.in_flight_max.is_some() || self.servers.iter().any(|one| one.in_flight_max.is_some())
+        self.in_flight_max.is_some()
+            || self.discover.is_some()
+            || self.servers.iter().any(|one| one.in_flight_max.is_some())
     }
 }
 
@@ -88,7 +93,7 @@ pub struct ServerSpec {
 }
 
 /// Where a server is found.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ServerTarget {
     /// A fixed address.
     Address(Address),

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::{
     Acme, AcmeCertificate, Address, Admin, Authentication, AuthenticationId, Certificate,
-    ClientAddress, ErrorPage, HostPattern, ListenerTls, Log, Metrics, Networks, Otlp, Route,
-    Service, SocketAccess,
+    ClientAddress, Consul, ErrorPage, HostPattern, ListenerTls, Log, Metrics, Networks, Otlp,
+    Route, Service, SocketAccess,
 };
 
 /// Index of a service in [`Snapshot::services`].
@@ -57,6 +57,8 @@ pub struct Snapshot {
     pub acme: Option<Arc<Acme>>,
     /// The DNS server for servers' names; `None`: those of /etc/resolv.conf.
     pub resolver: Option<SocketAddr>,
+    /// How Consul is reached; `None`: no service comes from there.
+    pub consul: Option<Arc<Consul>>,
     /// Logs.
     pub log: Log,
     /// Automatic reload.
@@ -93,6 +95,7 @@ impl Snapshot {
             otlp: None,
             acme: None,
             resolver: None,
+            consul: None,
             log: Log::none(),
             reload: Reload { watch: false },
             doctor: Doctor { interval: None },

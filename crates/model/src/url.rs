@@ -48,6 +48,12 @@ impl HttpUrl {
         &self.host
     }
 
+    /// Returns it without its query, which may hold a secret, for logs and status pages.
+    pub fn without_query(&self) -> String {
+        let url = self.to_string();
+        url.split('?').next().unwrap_or_default().to_owned()
+    }
+
     /// Returns the port; that of the scheme by default.
     pub fn port(&self) -> u16 {
         self.port

@@ -7,7 +7,7 @@ use crate::conventions::{attributes, method_name};
 use crate::envelope::{Encoded, Resource};
 use crate::line::{Line, read};
 use crate::logs::encode;
-use crate::visible::visible;
+use model::visible;
 
 /// The event name of all access lines.
 const EVENT: &str = "weir.access";

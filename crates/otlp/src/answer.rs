@@ -5,7 +5,7 @@ use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResp
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use prost::Message as _;
 
-use crate::visible::visible;
+use model::visible;
 
 model::words! {
     /// A kind of telemetry.

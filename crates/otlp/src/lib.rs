@@ -14,7 +14,6 @@ mod logs;
 mod metrics;
 mod peer;
 mod traces;
-mod visible;
 
 pub use access_logs::access_logs;
 pub use answer::{Rejected, Signal, answer};

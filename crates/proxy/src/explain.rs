@@ -134,6 +134,7 @@ pub(crate) mod tests {
             http: model::HttpVersion::Http11,
             send_proxy: None,
             version_field: None,
+            discover: None,
             maintenance: None,
             error_pages: Vec::new(),
             servers: vec![server(1), server(2)],

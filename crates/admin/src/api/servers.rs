@@ -32,7 +32,7 @@ pub(super) async fn set_state(
         unreadable_body(&rejection, r#"{"state": "ready"}, "drain" or "maintenance""#)
     })?;
     if dry_run {
-        return preview(service, &server, ServerChange::State(state));
+        return preview(&api, service, &server, ServerChange::State(state));
     }
     change(&api, service, &server, |endpoint| {
         ServerChange::State(state).make(endpoint);
@@ -63,7 +63,7 @@ pub(super) async fn set_weight(
         return Err(Problem::new(status, "body_not_readable", message));
     }
     if dry_run {
-        return preview(service, &server, ServerChange::Weight(weight));
+        return preview(&api, service, &server, ServerChange::Weight(weight));
     }
     change(&api, service, &server, |endpoint| {
         ServerChange::Weight(weight).make(endpoint);
@@ -80,6 +80,7 @@ pub(super) async fn set_weight(
 
 /// Returns the service as it would be after a change.
 fn preview(
+    api: &Context,
     service: &LiveService,
     server: &str,
     change: ServerChange,
@@ -87,8 +88,9 @@ fn preview(
     let endpoints = service.endpoints();
     let found = find(service, &endpoints, server)?;
     let addresses: Vec<Address> = found.into_iter().map(|one| one.row.address).collect();
-    let view = service.preview(&addresses, change, os::clock::now());
-    Ok(Indented(services::of(&view)))
+    let now = os::clock::now();
+    let view = service.preview(&addresses, change, now);
+    Ok(Indented(services::of(&view, api.server_sources().remove(service.name()), now)))
 }
 
 /// Changes the service's server of that name or address. The change takes effect at once.
@@ -113,7 +115,7 @@ fn change(
             "service changed servers"
         );
     }
-    Ok(Indented(services::of(&service.view(now))))
+    Ok(Indented(services::now_of(api, service)))
 }
 
 /// Returns the service's servers of that name or address: a name may stand for several addresses.

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use admin_api::rounded;
-use admin_api::services::{Queue, Server, Service, Services, UnresolvedServer};
+use admin_api::services::{
+    Listing, Queue, Server, Service, ServiceSource, Services, UnresolvedServer,
+};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use decide::{EndpointView, ServiceView, UnresolvedView};
+use decide::{EndpointView, LiveService, ServiceView, UnresolvedView};
+use model::Moment;
 
 use super::{Api, Indented, find_service, unreadable_path};
 use crate::context::Context;
@@ -19,7 +22,11 @@ pub(super) async fn all(State(api): Api) -> Indented<Services> {
 pub(super) fn all_of(api: &Context) -> Services {
     let now = os::clock::now();
     let published = api.published();
-    let services = published.services.iter().map(|service| of(&service.view(now)));
+    let sources = api.server_sources();
+    let services = published.services.iter().map(|service| {
+        let source = sources.get(service.name()).cloned();
+        of(&service.view(now), source, now)
+    });
     Services { services: services.collect() }
 }
 
@@ -30,11 +37,17 @@ pub(super) async fn one(
     let Path(name) = name.map_err(unreadable_path)?;
     let published = api.published();
     let service = find_service(&published, &name)?;
-    Ok(Indented(of(&service.view(os::clock::now()))))
+    Ok(Indented(now_of(&api, service)))
+}
+
+/// Describes a service as it is now.
+pub(super) fn now_of(api: &Context, service: &LiveService) -> Service {
+    let now = os::clock::now();
+    of(&service.view(now), api.server_sources().remove(service.name()), now)
 }
 
 /// Describes a service.
-pub(super) fn of(service: &ServiceView) -> Service {
+pub(super) fn of(service: &ServiceView, source: Option<ServiceSource>, now: Moment) -> Service {
     Service {
         name: service.name.to_string(),
         eligible: service.endpoints.iter().filter(|server| server.eligible).count(),
@@ -46,12 +59,13 @@ pub(super) fn of(service: &ServiceView) -> Service {
             length_max: service.queue_length_max,
             drain_rate_per_s: rounded(service.drain_rate),
         },
-        servers: service.endpoints.iter().map(server).collect(),
+        servers: service.endpoints.iter().map(|one| server(one, now)).collect(),
         unresolved: service.unresolved.iter().map(unresolved).collect(),
+        source,
     }
 }
 
-fn server(server: &EndpointView) -> Server {
+fn server(server: &EndpointView, now: Moment) -> Server {
     let milliseconds = |time: Duration| rounded(time.as_secs_f64() * 1e3);
     Server {
         name: server.name.to_string(),
@@ -72,6 +86,13 @@ fn server(server: &EndpointView) -> Server {
         failures: server.failures,
         latency_ms: server.latency.map(milliseconds),
         version: server.version.map(|version| version.to_string()),
+        listing: server.listing.as_deref().map(|listing| Listing {
+            source: listing.source.into(),
+            object: listing.object.to_string(),
+            index: listing.index,
+            standing: listing.standing.into(),
+            for_ms: milliseconds(now.since(listing.since)),
+        }),
     }
 }
 

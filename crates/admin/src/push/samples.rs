@@ -11,8 +11,6 @@ use observe::exposition::ProcessGauges;
 use observe::registry::ExchangeTotals;
 use observe::{ListenerTotals, ServiceTotals, Totals};
 
-use crate::gather::is_ready;
-
 /// All data at the end of an interval.
 pub(super) struct Moment<'a> {
     pub(super) totals: &'a Totals,
@@ -142,7 +140,7 @@ impl Names<'_> {
         self.gauge("queue_length", f64::from(service.queue_length));
         self.gauge("in_flight", in_flight as f64);
         self.gauge("servers", servers.len() as f64);
-        self.gauge("servers_ready", servers.iter().filter(|one| is_ready(one)).count() as f64);
+        self.gauge("servers_ready", servers.iter().filter(|one| one.ready).count() as f64);
     }
 
     fn listener(&mut self, totals: &ListenerTotals, before: &ListenerTotals) {

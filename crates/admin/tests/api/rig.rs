@@ -16,10 +16,15 @@ use admin_api::findings::Findings;
 use admin_api::receipt::{
     HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade, UpgradeResult,
 };
+use admin_api::services::{RefusedEntry, ServiceSource};
 use admin_api::status::{Acme, AcmeCertificate, AcmeFailure, AcmeRefusal};
 use decide::Registry;
+use model::histogram::SharedHistogram;
 use model::{Address, AddressFound, Cause, Material, Mirrored, Moment, TcpSample, Timings};
-use observe::exposition::{BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges, TelemetryGauges};
+use observe::exposition::{
+    BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges, SourceGauges, SourcesGauges,
+    TelemetryGauges,
+};
 use observe::{InFlight, InFlightReport, KeptExchange, KeptFor, Stage};
 use serde_json::{Value, json};
 
@@ -99,6 +104,37 @@ fn acme() -> Acme {
     }
 }
 
+fn source() -> ServiceSource {
+    ServiceSource {
+        source: "consul listings".to_owned(),
+        listed: 2,
+        refused: 1,
+        refused_examples: vec![RefusedEntry {
+            object: "node1/web-3".to_owned(),
+            why: "the service has no port".to_owned(),
+        }],
+        answered_ms_ago: Some(12.0),
+        changed_ms_ago: Some(1500.0),
+        failing_for_ms: Some(10.0),
+        error: Some("Consul answers 500".to_owned()),
+        index: Some(42),
+        ..ServiceSource::default()
+    }
+}
+
+fn source_gauges() -> SourcesGauges {
+    let propagation = SharedHistogram::default();
+    propagation.record(Duration::from_micros(300));
+    let service = SourceGauges {
+        service: "listings".into(),
+        servers: [("listed", 2), ("not_ready", 1), ("held", 0), ("flapping", 0)],
+        age: Some(Duration::from_millis(12)),
+        is_failing: true,
+        refused: 1,
+    };
+    SourcesGauges { services: vec![service], propagation: propagation.totals() }
+}
+
 /// Everything that the API can be connected to, with something to show.
 pub(crate) fn sources() -> Sources {
     Sources {
@@ -122,6 +158,8 @@ pub(crate) fn sources() -> Sources {
         telemetry: Some(Arc::new(|| {
             vec![TelemetryGauges { signal: "traces", sent: 7, dropped: vec![("queue_full", 1)] }]
         })),
+        server_sources: Some(Arc::new(|| HashMap::from([(Arc::from("listings"), source())]))),
+        server_source_gauges: Some(Arc::new(source_gauges)),
         key_sets: Some(Arc::new(|| {
             vec![KeySetGauges {
                 authentication: "issuer".to_owned(),

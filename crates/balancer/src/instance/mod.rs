@@ -30,6 +30,7 @@ use crate::preserved::{Before, Preserved};
 use crate::server_states::ServerStates;
 use crate::service_manager;
 use crate::sockets::{self, Doors, Group, Handed, OpenError, Sockets};
+use crate::state_directory;
 use crate::traffic_history;
 
 /// How long a start or a reload waits for the first resolution of server names.
@@ -314,6 +315,13 @@ impl Balancer {
         self.registry.load_full()
     }
 
+    /// Saves the servers of sources, for the process that takes over.
+    pub(crate) fn save_servers(&self) {
+        if let Err(error) = self.control.save() {
+            tracing::warn!(%error, "the servers of sources are not saved");
+        }
+    }
+
     /// Returns the history of traffic, for the process that takes over.
     pub(crate) fn history(&self) -> Vec<u8> {
         traffic_history::lock(&self.management.history).save()
@@ -394,7 +402,11 @@ fn start_control(
         let now = os::clock::now();
         states.restore(&registry.publish(Arc::clone(snapshot), now), now);
     }
-    let options = control::Options { server_down: ring(alarm), ..control::Options::default() };
+    let options = control::Options {
+        server_down: ring(alarm),
+        state_file: Some(state_directory::of(snapshot).join(SERVERS_FILE)),
+        ..control::Options::default()
+    };
     let control = control::start(Arc::clone(registry), Arc::clone(snapshot), options)
         .map_err(|error| vec![format!("cannot start the control thread: {error}")])?;
     wait_resolved(&control);
@@ -406,11 +418,17 @@ fn start_control(
     Ok(control)
 }
 
-/// Waits for names, so that new servers given by name receive requests from the start if their
+/// The file in the state directory with the servers that sources listed last.
+const SERVERS_FILE: &str = "servers.json";
+
+/// Waits for names and sources, so that new servers given by name receive requests from the start if their
 /// names resolve in time.
 fn wait_resolved(control: &control::Control) {
     if !control.status().wait_resolved(RESOLVE_MAX) {
-        tracing::warn!("some server names are not resolved yet; starting without these servers");
+        tracing::warn!(
+            "some server names are not resolved yet, or some sources of servers have not answered; \
+             starting without these servers"
+        );
     }
 }
 

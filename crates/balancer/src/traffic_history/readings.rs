@@ -89,7 +89,7 @@ fn add_service(
 ) {
     let [requests, failed, refused, client_faults] = endings(&totals.exchanges);
     let in_flight = endpoints.iter().map(|one| u64::from(one.slots.in_flight())).sum();
-    let ready = endpoints.iter().filter(|one| one.state.is_ready()).count() as u64;
+    let ready = endpoints.iter().filter(|one| one.is_ready()).count() as u64;
     let reading = Reading {
         counts: &[
             requests,

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use control::SourceState;
 use decide::{Endpoint, LiveService, Published, Tier, slow_start};
-use diagnose::facts::{ServiceSpan, Traffic, TrafficServer, TrafficService};
+use diagnose::facts::{ServiceSpan, Traffic, TrafficServer, TrafficService, TrafficSource};
 use history::{History, Key, Kind, TIERS, Window};
 use model::{Balance, Protocol, Service, ServiceId, Snapshot};
 
@@ -28,6 +29,7 @@ pub(super) fn traffic(
     watched: &Watched,
     deploys: &Deploys,
     clients: &Clients,
+    sources: Vec<SourceState>,
 ) -> Traffic {
     let tcp = tcp_services(&published.snapshot);
     let services = published.services.iter().enumerate().filter_map(|(index, live)| {
@@ -36,7 +38,21 @@ pub(super) fn traffic(
         let (clients, clients_before) = clients.spans(live.name());
         Some(TrafficService { is_tcp, clients, clients_before, ..facts })
     });
-    Traffic { services: services.collect() }
+    Traffic { services: services.collect(), sources: sources.into_iter().map(source).collect() }
+}
+
+fn source(state: SourceState) -> TrafficSource {
+    let SourceState { service, source, set, .. } = state;
+    let now = os::clock::now();
+    TrafficSource {
+        service: service.to_string(),
+        source,
+        listed: set.listed as u64,
+        not_ready: set.not_ready as u64,
+        held: set.held as u64,
+        failing_s: set.failing_since.map(|since| now.since(since).as_secs()),
+        error: set.error.unwrap_or_default(),
+    }
 }
 
 /// Returns the services that get connections instead of requests.

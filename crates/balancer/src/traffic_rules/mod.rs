@@ -26,6 +26,7 @@ pub(crate) struct TrafficRules {
     watched: Watched,
     deploys: Deploys,
     clients: Clients,
+    control: Arc<control::Status>,
 }
 
 impl TrafficRules {
@@ -33,6 +34,7 @@ impl TrafficRules {
         registry: Arc<decide::Registry>,
         counters: Arc<observe::Registry>,
         findings: Findings,
+        control: Arc<control::Status>,
     ) -> TrafficRules {
         TrafficRules {
             registry,
@@ -41,6 +43,7 @@ impl TrafficRules {
             watched: Watched::default(),
             deploys: Deploys::default(),
             clients: Clients::default(),
+            control,
         }
     }
 
@@ -70,6 +73,7 @@ impl TrafficRules {
         self.watched.update(history.second(), published);
         self.deploys.update(history, published);
         let (watched, deploys) = (&self.watched, &self.deploys);
-        Known::Is(facts::traffic(history, published, watched, deploys, &self.clients))
+        let sources = self.control.sources();
+        Known::Is(facts::traffic(history, published, watched, deploys, &self.clients, sources))
     }
 }

@@ -91,6 +91,7 @@ fn start(
     let cannot = |what: &str, error: &dyn Display| format!("cannot {what}: {error}");
     let (hears, says) = io::pipe().map_err(|error| cannot("make a pipe", &error))?;
     let sockets = balancer.sockets();
+    balancer.save_servers();
     let states = ServerStates::of(&balancer.published(), os::clock::now());
     // An upgrade without history is better than none.
     let history = os::handover::memory_file("weir-history", &balancer.history())

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    AccessLog, Acme, Admin, Authentication, AuthenticationScheme, Doctor, Log, LogSample,
+    AccessLog, Acme, Admin, Authentication, AuthenticationScheme, Consul, Doctor, Log, LogSample,
     Maintenance, Metrics, MetricsListener, Otlp, RedactQuery, Reload, ServiceId, Snapshot,
     TraceSample,
 };
@@ -116,6 +116,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         otlp,
         acme,
         resolver,
+        consul,
         log,
         reload,
         doctor,
@@ -160,16 +161,21 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     words.value("resolver", resolver, &after.resolver, |resolver| {
         or(resolver.as_ref(), "the system's")
     });
+    consul_words(consul.as_deref(), after.consul.as_deref(), &mut words);
     log_settings(log, &after.log, &mut words);
     let Reload { watch } = reload;
     words.value("reload.watch", watch, &after.reload.watch, yes_no);
-    let Doctor { interval } = doctor;
-    words.value("doctor.enabled", &interval.is_some(), &after.doctor.interval.is_some(), yes_no);
-    if let (Some(before), Some(after)) = (interval, &after.doctor.interval) {
-        words.value("doctor.interval", before, after, time);
-    }
+    doctor_words(doctor, &after.doctor, &mut words);
     authentication_words(before, after, &mut words);
     words.0
+}
+
+fn doctor_words(before: &Doctor, after: &Doctor, words: &mut Words) {
+    let Doctor { interval } = before;
+    words.value("doctor.enabled", &interval.is_some(), &after.interval.is_some(), yes_no);
+    if let (Some(before), Some(after)) = (interval, &after.interval) {
+        words.value("doctor.interval", before, after, time);
+    }
 }
 
 /// Says which authentications differ. Their files hold secrets.
@@ -217,6 +223,23 @@ fn metrics_words(before: &Metrics, after: &Metrics, words: &mut Words) {
     words.value("metrics.graphite", graphite, &after.graphite, |to| or(to.as_ref(), "none"));
     words.value("metrics.interval", interval, &after.interval, time);
     words.value("metrics.prefix", prefix, &after.prefix, String::clone);
+}
+
+fn consul_words(before: Option<&Consul>, after: Option<&Consul>, words: &mut Words) {
+    words.value("consul.address", &before, &after, |consul| {
+        or(consul.map(|consul| &consul.peer.url), "not used")
+    });
+    let (Some(before), Some(after)) = (before, after) else { return };
+    let Consul { peer, token, datacenters, stale, wait, connections_max } = before;
+    words.hidden("consul.ca", &peer.ca, &after.peer.ca);
+    words.hidden("consul.token", token, &after.token);
+    words.value("consul.datacenters", datacenters, &after.datacenters, |all| {
+        if all.is_empty() { "the agent's".to_owned() } else { joined(all) }
+    });
+    words.value("consul.stale", stale, &after.stale, yes_no);
+    words.value("consul.wait", wait, &after.wait, time);
+    let max = &after.connections_max;
+    words.value("consul.connections_max", connections_max, max, u32::to_string);
 }
 
 fn otlp_words(before: Option<&Otlp>, after: Option<&Otlp>, words: &mut Words) {

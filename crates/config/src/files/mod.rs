@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{
-    Acme, AffinityKey, AffinityKeyFile, Authentication, Certificate, ClientCertificates, HttpPeer,
-    HttpUrl, ListenerTls, Material, ServiceTls, TlsVersion, UnknownNames,
+    Acme, AffinityKey, AffinityKeyFile, Authentication, Certificate, ClientCertificates, Discover,
+    HttpPeer, HttpUrl, ListenerTls, Material, ServerSource, ServiceTls, TlsVersion, UnknownNames,
 };
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
 use crate::diagnostic::{At, Diagnostic, Problems, Severity, Span, quote, shown_path};
 use crate::names::Names;
 use crate::raw::{
-    Document, RawAction, RawCertificate, RawErrorPage, RawListenerTls, RawRespond, RawRoute,
-    RawServiceTls, RawUnknownNames,
+    Document, RawAction, RawCertificate, RawDiscover, RawErrorPage, RawListenerTls, RawRespond,
+    RawRoute, RawServiceTls, RawSource, RawUnknownNames,
 };
 use crate::sources::Sources;
 use crate::{Found, Surroundings, Unreadable};
@@ -45,6 +45,10 @@ pub(crate) struct Contents {
     pub(crate) services: Vec<Option<Arc<ServiceTls>>>,
     /// In order of the services.
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
+    /// In order of the services.
+    pub(crate) discover: Vec<Option<Arc<Discover>>>,
+    /// The agent of Consul.
+    pub(crate) consul: Option<HttpPeer>,
     /// The collector of telemetry.
     pub(crate) collector: Option<HttpPeer>,
     /// How certificates are obtained; which ones is not filled in.
@@ -92,6 +96,16 @@ pub(crate) fn read(
             let ca = raw.ca.as_ref().map(|ca| ("ca", ca));
             reader.peer(&raw.endpoint, ca, &raw.endpoint.span)
         }),
+        consul: document.consul.as_ref().filter(|_| document.uses_consul()).and_then(|raw| {
+            let ca = raw.ca.as_ref().map(|ca| ("ca", ca));
+            reader.peer(&raw.address, ca, &raw.address.span)
+        }),
+        discover: services
+            .clone()
+            .map(|service| {
+                service.discover.as_ref().and_then(|raw| reader.discover(raw)).map(Arc::new)
+            })
+            .collect(),
         authentications: document
             .authentications
             .iter()
@@ -282,6 +296,27 @@ impl Reader<'_> {
                 None => None,
             },
         })
+    }
+
+    fn discover(&self, raw: &RawDiscover) -> Option<Discover> {
+        let source = match raw.source.as_ref()? {
+            RawSource::Consul { service, tag } => {
+                ServerSource::Consul { service: Arc::clone(service), tag: tag.clone() }
+            }
+            RawSource::Files(at) => {
+                let folder = At { value: at.value.folder().to_path_buf(), span: at.span.clone() };
+                let folder = self.surroundings.absolute(&self.path(&folder));
+                ServerSource::FileSd { folder, names: at.value.name().into() }
+            }
+            RawSource::Http { url, ca, interval } => {
+                let ca = ca.as_ref().map(|ca| ("ca", ca));
+                let peer = self.peer(url, ca, &raw.span)?;
+                ServerSource::HttpSd { peer, interval: *interval }
+            }
+        };
+        let RawDiscover { port, limits, hold, saved, kept_max, .. } = raw;
+        let (port, limits, hold, saved, kept_max) = (*port, *limits, *hold, *saved, *kept_max);
+        Some(Discover { source, port, limits, hold, saved, kept_max })
     }
 
     /// Returns the server of a URL, with the authorities that a key names, or the system's. `span` is where a

@@ -7,6 +7,7 @@ mod admin;
 mod authentication;
 mod content;
 mod defaults;
+mod discover;
 mod error_page;
 pub(crate) mod http;
 mod listener;
@@ -18,7 +19,7 @@ mod otlp;
 mod paths;
 mod probe;
 mod route;
-mod service;
+pub(crate) mod service;
 mod statuses;
 mod table;
 mod tables;
@@ -41,6 +42,7 @@ pub(crate) use acme::{RawAcme, RawExternalAccount};
 pub(crate) use authentication::{
     RawAuthentication, RawForwardAuth, RawKeySource, RawScheme, RawToken,
 };
+pub(crate) use discover::{RawConsul, RawDiscover, RawSource};
 pub(crate) use log::RawLog;
 pub(crate) use otlp::RawOtlp;
 pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls, RawUnknownNames};
@@ -71,6 +73,9 @@ pub(crate) struct Document {
     /// An unknown key was probably meant to be `acme`.
     pub(crate) acme_meant: bool,
     pub(crate) resolver: Option<SocketAddr>,
+    pub(crate) consul: Option<RawConsul>,
+    /// It has the table, even if it could not be read.
+    pub(crate) has_consul: bool,
     pub(crate) log: RawLog,
     pub(crate) reload: Reload,
     pub(crate) doctor: Doctor,
@@ -86,6 +91,14 @@ pub(crate) struct Document {
     pub(crate) authentications_known: bool,
     /// In order of name.
     pub(crate) authentications: Vec<RawAuthentication>,
+}
+
+impl Document {
+    /// Returns whether a service takes its servers from Consul.
+    pub(crate) fn uses_consul(&self) -> bool {
+        let sources = self.services.iter().filter_map(|raw| raw.discover.as_ref()?.source.as_ref());
+        sources.into_iter().any(|source| matches!(source, RawSource::Consul { .. }))
+    }
 }
 
 /// One limit of `rate_limit` of a route.
@@ -324,6 +337,8 @@ pub(crate) struct RawService {
     pub(crate) affinity: Option<Span>,
     /// `affinity.key_file`; the contents become the key.
     pub(crate) affinity_key: Option<At<PathBuf>>,
+    /// The service's `discover`, completed from its files.
+    pub(crate) discover: Option<RawDiscover>,
     /// Positions of its servers' addresses.
     pub(crate) servers: Vec<RawServerSpans>,
 }
@@ -345,7 +360,7 @@ fn account(text: &str) -> Result<String, Wrong> {
 }
 
 /// Parses a name of something in the file.
-fn name(text: &str) -> Result<Arc<str>, Wrong> {
+pub(crate) fn name(text: &str) -> Result<Arc<str>, Wrong> {
     const CHARS_MAX: usize = 128;
     if text.is_empty() {
         return Err(Wrong::new("a name has at least one character"));

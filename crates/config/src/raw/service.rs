@@ -12,7 +12,7 @@ use toml::de::DeValue;
 
 use super::table::Table;
 use super::{
-    RawServerSpans, RawService, error_page, http, maintenance, name, net, paths, probe,
+    RawServerSpans, RawService, discover, error_page, http, maintenance, name, net, paths, probe,
     route::{key_part, unknown_key_part},
     tls,
 };
@@ -22,7 +22,8 @@ use crate::diagnostic::{At, Diagnostic, Span, Wrong};
 pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     let (balance, hash_on) = balance(&mut table);
     let in_flight_max: Option<At<u32>> = table.integer_if("in_flight_max");
-    let (servers, server_spans) = servers(&mut table);
+    let discover = table.table("discover").map(discover::read);
+    let (servers, server_spans) = servers(&mut table, discover.is_some());
     let version = table.word("http", HttpVersion::Http11);
     // An unreadable value may have been meant as "2".
     let certain = table.peek("http").is_none_or(|word| word.as_str() == Some(version.as_str()));
@@ -41,6 +42,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
         affinity_key,
         error_pages: error_page::read(&mut table),
         servers: server_spans,
+        discover,
         service: Service {
             name: at.value.into(),
             balance,
@@ -65,6 +67,8 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
             // Built from `error_pages`, which may name files.
             error_pages: Vec::new(),
             servers,
+            // Built from `discover`, which may name files.
+            discover: None,
         },
     };
     table.finish();
@@ -258,10 +262,13 @@ fn retries(table: Option<Table<'_>>) -> Retries {
     retries
 }
 
-fn servers(table: &mut Table<'_>) -> (Vec<ServerSpec>, Vec<RawServerSpans>) {
-    if let Some(DeValue::Array(items)) = table.peek("server")
-        && items.is_empty()
-    {
+fn servers(table: &mut Table<'_>, has_source: bool) -> (Vec<ServerSpec>, Vec<RawServerSpans>) {
+    let is_empty = match table.peek("server") {
+        Some(DeValue::Array(items)) => items.is_empty(),
+        Some(_) => false,
+        None => true,
+    };
+    if is_empty && !has_source {
         table.problems.report(
             Diagnostic::error("a service without servers", table.span_of("server"), "empty")
                 .help("write at least one, as in server = [{ address = \"10.0.1.5:8080\" }]"),
@@ -298,7 +305,8 @@ fn servers(table: &mut Table<'_>) -> (Vec<ServerSpec>, Vec<RawServerSpans>) {
     (specs, spans)
 }
 
-fn version(text: &str) -> Result<ServerVersion, Wrong> {
+/// Parses the version that a server runs.
+pub(crate) fn version(text: &str) -> Result<ServerVersion, Wrong> {
     ServerVersion::parse(text.as_bytes()).ok_or_else(|| {
         Wrong::new("not a version").help("write 1 to 64 visible ASCII characters, as in \"2.8.1\"")
     })

@@ -1,249 +1,246 @@
-//! Service discovery for servers given by name: when each name is looked up, and the results.
+//! Service discovery: where the servers of services come from, besides addresses in the file.
 //!
-//! Lookups are started here and run as local tasks; their answers come back to the control loop,
-//! which passes them to [`Discovery::on_answer`]. One lookup serves every service that names the
-//! host, whatever the port. Each source of addresses is a separate file; currently there is only
-//! `dns`.
+//! [`names`] resolves servers given by name. [`sources`] follows sources that list a service's servers:
+//! one file for each kind of source reads its answers (`consul`, `file_sd`, `http_sd`), the crate
+//! `discovery` makes rows of them and decides which apply. Both together give each service its
+//! [`EndpointSet`], and change nothing else.
 
-mod dns;
-mod known;
+mod consul;
+mod file_sd;
+mod followed;
+mod http_sd;
+mod names;
+mod report;
+mod saved;
+mod sources;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use model::{Address, EndpointRow, EndpointSet, Moment, ServerTarget, Service, Snapshot};
+use model::{
+    Address, EndpointRow, EndpointSet, Listing, Moment, ServerSpec, ServerTarget, Service,
+    Snapshot, Standing,
+};
 use tokio::sync::mpsc;
 
-use dns::Dns;
-pub(crate) use known::Answer;
-use known::Known;
-pub use known::Source;
+use names::Names;
+pub(crate) use names::{Answer, Answered};
+pub use names::{Discovered, Source};
+pub(crate) use report::Reported;
+pub use sources::SourceState;
+use sources::Sources;
 
-/// Maximum number of concurrent lookups; further names wait.
-const LOOKUPS_RUNNING_MAX: usize = 64;
-
-/// An answer on its way to the control loop: the name and its result.
-pub(crate) type Answered = (String, Answer);
-
-/// The state of one name, for status pages.
-#[derive(Clone, Debug)]
-pub struct Discovered {
-    /// The host name.
-    pub host: String,
-    /// The last good set.
-    pub addresses: Vec<IpAddr>,
-    /// Where it came from; `None` while there was no good answer.
-    pub source: Option<Source>,
-    /// When the set last changed.
-    pub changed_at: Option<Moment>,
-    /// When an answer last confirmed it.
-    pub confirmed_at: Option<Moment>,
-    /// When it is looked up next.
-    pub next_at: Moment,
-    /// Why the last lookup was not fully successful, if it was not.
-    pub error: Option<String>,
-}
-
-/// Every name in use.
+/// Every name and every source in use.
 pub(crate) struct Discovery {
-    nameserver: Option<SocketAddr>,
-    dns: Dns,
-    names: BTreeMap<String, Entry>,
-    running: usize,
-    answers: mpsc::Sender<Answered>,
-}
-
-struct Entry {
-    known: Known,
-    due: Moment,
-    running: bool,
-    /// Whether a lookup has ended, successful or not.
-    tried: bool,
+    names: Names,
+    sources: Sources,
+    resolver: Option<SocketAddr>,
+    /// The services of the configuration in force.
+    services: Vec<Arc<Service>>,
+    /// Those of a configuration that may come into force.
+    expected: Vec<Arc<Service>>,
+    /// Servers of a source have changed since the names were updated.
+    names_are_old: bool,
 }
 
 impl Discovery {
-    /// Returns a discovery without names. Answers are sent to `answers`.
+    /// Returns a discovery without services. Answers are sent to `answers` and `reports`; sources keep
+    /// their last servers in `state_file`.
     pub(crate) fn new(
-        nameserver: Option<SocketAddr>,
         answers: mpsc::Sender<Answered>,
+        reports: mpsc::Sender<Reported>,
+        state_file: Option<PathBuf>,
     ) -> Discovery {
         Discovery {
-            nameserver,
-            dns: Dns::new(nameserver),
-            names: BTreeMap::new(),
-            running: 0,
-            answers,
+            names: Names::new(None, answers),
+            sources: Sources::new(reports, state_file),
+            resolver: None,
+            services: Vec::new(),
+            expected: Vec::new(),
+            names_are_old: false,
         }
     }
 
-    /// Applies a changed configuration: new names are looked up at once, unused ones are dropped,
-    /// the state of the others stays.
+    /// Applies a changed configuration: new names and sources are asked at once, unused ones are
+    /// dropped, the state of the others stays.
     pub(crate) fn follow(&mut self, snapshot: &Snapshot, now: Moment) {
-        if self.nameserver != snapshot.resolver {
-            self.nameserver = snapshot.resolver;
-            self.dns = Dns::new(snapshot.resolver);
-            for entry in self.names.values_mut() {
-                entry.due = now;
-            }
-        }
-        let wanted: BTreeSet<&str> =
-            snapshot.services.iter().flat_map(|service| hosts(service)).collect();
-        self.names.retain(|host, _| wanted.contains(host.as_str()));
-        self.expect(snapshot, now);
+        self.sources.follow(snapshot, now);
+        self.services.clone_from(&snapshot.services);
+        self.expected.clear();
+        self.resolver = snapshot.resolver;
+        self.follow_names(now);
     }
 
-    /// Starts looking up the names of a configuration that may come into force; those of the
-    /// current one stay.
+    /// Starts to ask what a configuration needs that may come into force; the current one stays.
     pub(crate) fn expect(&mut self, snapshot: &Snapshot, now: Moment) {
-        let wanted: BTreeSet<&str> =
-            snapshot.services.iter().flat_map(|service| hosts(service)).collect();
-        for host in wanted {
-            self.names.entry(host.to_owned()).or_insert_with(|| Entry {
-                known: Known::default(),
-                due: now,
-                running: false,
-                tried: false,
-            });
-        }
+        self.sources.expect(snapshot, now);
+        self.expected.clone_from(&snapshot.services);
+        self.follow_names(now);
     }
 
     /// Starts the lookups that are due.
     pub(crate) fn start_due(&mut self, now: Moment) {
-        for (host, entry) in &mut self.names {
-            if self.running >= LOOKUPS_RUNNING_MAX {
-                break;
-            }
-            if entry.running || entry.due > now {
-                continue;
-            }
-            entry.running = true;
-            self.running += 1;
-            let lookup = self.dns.lookup(host);
-            let (host, answers) = (host.clone(), self.answers.clone());
-            tokio::task::spawn_local(async move {
-                let answer = lookup.await;
-                // The loop is gone only when the process stops.
-                let _ = answers.send((host, answer)).await;
-            });
+        if self.names_are_old {
+            self.follow_names(now);
         }
+        self.names.start_due(now);
     }
 
-    /// Returns when [`Discovery::start_due`] next has work to do.
+    /// Returns when [`Discovery::start_due`] or [`Discovery::tick`] next has work to do.
     pub(crate) fn next_due(&self) -> Option<Moment> {
-        if self.running >= LOOKUPS_RUNNING_MAX {
-            return None;
-        }
-        self.names.values().filter(|entry| !entry.running).map(|entry| entry.due).min()
+        self.names.next_due().into_iter().chain(self.sources.next_due()).min()
     }
 
-    /// Merges an answer. Returns whether the name's addresses changed.
+    /// Does what is due for sources: servers that were held leave, and so on. Returns the services whose
+    /// servers changed.
+    pub(crate) fn tick(&mut self, now: Moment) -> Vec<Arc<str>> {
+        self.sources.tick(now)
+    }
+
+    /// Merges the answer for a name. Returns whether its addresses changed.
     pub(crate) fn on_answer(&mut self, host: &str, answer: Answer, now: Moment) -> bool {
-        self.running = self.running.saturating_sub(1);
-        let Some(entry) = self.names.get_mut(host) else {
-            return false;
-        };
-        entry.running = false;
-        entry.tried = true;
-        let error_before = entry.known.error().map(str::to_owned);
-        let (changed, again) = entry.known.fold(answer, now);
-        entry.due = now + again;
-        log(host, &entry.known, changed, error_before.as_deref(), again);
+        self.names.on_answer(host, answer, now)
+    }
+
+    /// Applies what a source reports. Returns whether its service's servers changed. The names among them are
+    /// looked up with the next [`Discovery::start_due`].
+    pub(crate) fn on_report(&mut self, report: Reported, now: Moment) -> bool {
+        let service = Arc::clone(report.service());
+        let had_names = self.sources.has_names(&service);
+        let changed = self.sources.on_report(report, now);
+        self.names_are_old |= had_names || self.sources.has_names(&service);
         changed
     }
 
-    /// Returns whether `host` has been looked up at least once, successfully or not.
-    pub(crate) fn is_tried(&self, host: &str) -> bool {
-        self.names.get(host).is_some_and(|entry| entry.tried)
+    /// Saves the servers of sources for the next process.
+    pub(crate) fn save(&mut self) {
+        self.sources.save();
     }
 
-    /// Returns whether every name has been tried at least once.
+    /// Returns whether each of the service's names, and its source, has been asked at least once.
+    pub(crate) fn is_tried(&self, service: &Service) -> bool {
+        self.sources.is_tried(&service.name)
+            && self.hosts_of(service).all(|host| self.names.is_tried(host))
+    }
+
+    /// Returns whether everything has been asked at least once.
     pub(crate) fn all_tried(&self) -> bool {
-        self.names.values().all(|entry| entry.tried)
+        self.names.all_tried() && self.sources.all_tried()
+    }
+
+    /// Returns whether the addresses of a service change with those of names for which `is_changed` holds.
+    pub(crate) fn uses_names(&self, service: &Service, is_changed: impl Fn(&str) -> bool) -> bool {
+        self.hosts_of(service).any(is_changed)
+    }
+
+    /// Returns whether the addresses of a service's servers are not all in the file.
+    pub(crate) fn is_needed_by(service: &Service) -> bool {
+        service.discover.is_some() || hosts(&service.servers).next().is_some()
     }
 
     /// Returns the state of each name.
-    pub(crate) fn status(&self) -> Vec<Discovered> {
-        let entries = self.names.iter();
-        entries
-            .map(|(host, Entry { known, due, .. })| Discovered {
-                host: host.clone(),
-                addresses: known.addresses().collect(),
-                source: known.source(),
-                changed_at: known.changed_at(),
-                confirmed_at: known.confirmed_at(),
-                next_at: *due,
-                error: known.error().map(str::to_owned),
-            })
-            .collect()
+    pub(crate) fn names(&self) -> Vec<Discovered> {
+        self.names.status()
     }
 
-    /// Returns the servers of `service` with the addresses of its names: in order of configuration,
-    /// then of address; an address that two of its servers share is listed where it occurs first.
+    /// Returns the state of a service's source.
+    pub(crate) fn source(&self, service: &str) -> Option<SourceState> {
+        self.sources.state(service)
+    }
+
+    /// Returns the servers of `service`: those in the file in their order, then those that its source
+    /// lists, by address. An address that two of them share is listed where it occurs first.
     pub(crate) fn endpoints(&self, service: &Service) -> EndpointSet {
-        endpoints(service, |host| {
-            let known = self.names.get(host).map(|entry| &entry.known);
-            known.into_iter().flat_map(Known::addresses).collect()
-        })
+        let listed = self.sources.servers(&service.name);
+        endpoints(service, listed, |host| self.names.addresses(host).collect())
+    }
+
+    fn hosts_of<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = &'a str> {
+        hosts(&service.servers).chain(self.sources.names(&service.name))
+    }
+
+    fn follow_names(&mut self, now: Moment) {
+        self.names_are_old = false;
+        let services = self.services.iter().chain(&self.expected);
+        let in_files = services.flat_map(|service| hosts(&service.servers));
+        let listed = self.services.iter().flat_map(|service| self.sources.names(&service.name));
+        let wanted: BTreeSet<&str> =
+            in_files.chain(listed).chain(self.sources.expected_names()).collect();
+        self.names.follow(self.resolver, &wanted, now);
     }
 }
 
-/// Returns the host names among a service's servers.
-pub(crate) fn hosts(service: &Service) -> impl Iterator<Item = &str> {
-    service.servers.iter().filter_map(|server| match &server.target {
+/// Parses a body; a large one on a thread for that, so that other services do not wait.
+async fn parsed<T: Send + 'static>(
+    body: Vec<u8>,
+    parse: impl FnOnce(&[u8]) -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    const SMALL_MAX_BYTES: usize = 64 * 1024;
+    if body.len() <= SMALL_MAX_BYTES {
+        return parse(&body);
+    }
+    let parsed = tokio::task::spawn_blocking(move || parse(&body)).await;
+    parsed.unwrap_or_else(|_| Err("the answer could not be read: a bug".to_owned()))
+}
+
+/// Returns the host names among servers.
+fn hosts(servers: &[ServerSpec]) -> impl Iterator<Item = &str> {
+    servers.iter().filter_map(|server| match &server.target {
         ServerTarget::Name { host, .. } => Some(host.as_str()),
         ServerTarget::Address(_) => None,
     })
 }
 
-fn endpoints(service: &Service, resolve: impl Fn(&str) -> Vec<IpAddr>) -> EndpointSet {
-    let mut seen = HashSet::new();
-    let mut rows = Vec::new();
-    for server in &service.servers {
-        let addresses: Vec<Address> = match &server.target {
+/// Returns the servers of `service` with the addresses that `resolve` gives for names, and those that a
+/// source lists.
+fn endpoints<'a>(
+    service: &Service,
+    listed: impl Iterator<Item = (&'a ServerSpec, &'a Arc<Listing>)>,
+    resolve: impl Fn(&str) -> Vec<std::net::IpAddr>,
+) -> EndpointSet {
+    let addresses = |target: &ServerTarget| -> Vec<Address> {
+        match target {
             ServerTarget::Address(address) => vec![*address],
             ServerTarget::Name { host, port } => {
                 resolve(host).into_iter().map(|ip| SocketAddr::new(ip, *port).into()).collect()
             }
-        };
-        let name: std::sync::Arc<str> = server.target.to_string().into();
-        rows.extend(addresses.into_iter().filter(|address| seen.insert(*address)).map(|address| {
-            EndpointRow {
-                name: name.clone(),
-                address,
-                zone: server.zone.clone(),
-                weight: server.weight,
-                backup: server.backup,
-                in_flight_max: server.in_flight_max,
-                version: server.version,
-            }
+        }
+    };
+    let mut rows = Vec::with_capacity(service.servers.len());
+    let mut seen = HashSet::new();
+    let mut add = |server: &ServerSpec, listing: Option<&Arc<Listing>>| {
+        let name: Arc<str> = server.target.to_string().into();
+        let new = addresses(&server.target).into_iter().filter(|address| seen.insert(*address));
+        rows.extend(new.map(|address| EndpointRow {
+            name: name.clone(),
+            address,
+            zone: server.zone.clone(),
+            weight: server.weight,
+            backup: server.backup,
+            in_flight_max: server.in_flight_max,
+            version: server.version,
+            listing: listing.cloned(),
         }));
+    };
+    service.servers.iter().for_each(|server| add(server, None));
+    let in_file = service.servers.len();
+    let mut overridden = HashMap::new();
+    for (server, listing) in listed {
+        if in_file > 0 {
+            for address in addresses(&server.target) {
+                overridden.insert(address, listing);
+            }
+        }
+        add(server, Some(listing));
+    }
+    for row in rows.iter_mut().filter(|row| row.listing.is_none()) {
+        let listing = overridden.get(&row.address).map(|listing| Listing::clone(listing));
+        row.listing =
+            listing.map(|listing| Arc::new(Listing { standing: Standing::Overridden, ..listing }));
     }
     EndpointSet { rows }
-}
-
-/// Logs changes once, not at every lookup.
-fn log(host: &str, known: &Known, changed: bool, error_before: Option<&str>, again: Duration) {
-    let again_s = again.as_secs();
-    if changed {
-        let addresses: Vec<_> = known.addresses().map(|address| address.to_string()).collect();
-        let source = known.source().map_or("none", |source| source.as_str());
-        tracing::info!(host, addresses = addresses.join(","), source, again_s, "name resolved");
-    }
-    match known.error() {
-        error if error == error_before => {}
-        Some(error) => {
-            let kept = known.addresses().count();
-            tracing::warn!(
-                host,
-                error,
-                kept,
-                again_s,
-                "cannot resolve name; the known addresses stay in use"
-            );
-        }
-        None => tracing::info!(host, again_s, "name resolves again"),
-    }
 }
 
 #[cfg(test)]

@@ -140,6 +140,12 @@ impl Surroundings for Folder {
         Ok(names)
     }
 
+    fn absolute(&self, path: &Path) -> PathBuf {
+        let path = self.base.join(path);
+        // It fails only without a current directory.
+        std::path::absolute(&path).unwrap_or(path)
+    }
+
     fn text(&self, path: &Path) -> Result<Included, Unreadable> {
         let path = self.base.join(path);
         let is_matched = self.seen.borrow().iter().any(|seen| seen.lists(&path));

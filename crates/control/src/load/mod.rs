@@ -2,7 +2,7 @@
 //! display.
 
 mod folder;
-mod seen;
+pub(crate) mod seen;
 
 use std::fmt;
 use std::io::{self, Read};

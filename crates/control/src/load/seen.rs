@@ -57,12 +57,12 @@ impl Seen {
     }
 
     /// Returns the current state of a file that is included because its name matches a pattern.
-    pub(super) fn of_matched(file: &Path) -> Seen {
+    pub(crate) fn of_matched(file: &Path) -> Seen {
         Seen { kind: Kind::Matched, ..Seen::now(file) }
     }
 
     /// Returns whether it is a folder and a pattern that means `file`.
-    pub(super) fn lists(&self, file: &Path) -> bool {
+    pub(crate) fn lists(&self, file: &Path) -> bool {
         match (&self.kind, file.file_name()) {
             (Kind::Names(pattern), Some(name)) => {
                 file.parent() == Some(&self.path) && config::matches(pattern, name)
@@ -72,7 +72,7 @@ impl Seen {
     }
 
     /// Returns the state of `folder` in which it has the `names` that match `pattern`.
-    pub(super) fn of_names(folder: &Path, pattern: &str, names: Option<&[OsString]>) -> Seen {
+    pub(crate) fn of_names(folder: &Path, pattern: &str, names: Option<&[OsString]>) -> Seen {
         let stamp = names.map(of_names);
         Seen { path: folder.to_path_buf(), kind: Kind::Names(pattern.into()), stamp }
     }
@@ -126,7 +126,7 @@ fn of_names(names: &[OsString]) -> Stamp {
 }
 
 /// Returns the names in `folder` that `pattern` means, in order; none if there is no such folder.
-pub(super) fn names(folder: &Path, pattern: &str) -> io::Result<Vec<OsString>> {
+pub(crate) fn names(folder: &Path, pattern: &str) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     // An empty path is the current folder.
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };

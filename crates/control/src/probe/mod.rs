@@ -81,6 +81,23 @@ impl Prober {
         self.tls.forget_unused();
     }
 
+    /// Applies a change of some consumers: those in `gone` leave, those in `new` join.
+    pub(crate) fn change(
+        &mut self,
+        gone: &[(Arc<ProbeIdentity>, ConsumerId)],
+        new: Vec<Consumer>,
+        now: Moment,
+    ) {
+        let probes: Vec<ProbeId> =
+            gone.iter().filter_map(|(identity, _)| self.plan.id_of(identity)).collect();
+        self.plan.change(gone, new, now);
+        for id in probes {
+            if self.plan.probe(id).is_none() {
+                self.lanes.remove(&id);
+            }
+        }
+    }
+
     /// Starts the probes that are due. A probe none of whose consumers is `wanted` at present is
     /// skipped this time.
     pub(crate) fn start_due(&mut self, now: Moment, wanted: impl Fn(ConsumerId) -> bool) {
@@ -132,6 +149,11 @@ impl Prober {
             }
         }
         heard
+    }
+
+    /// Returns the number of distinct probes.
+    pub(crate) fn probes(&self) -> u32 {
+        u32::try_from(self.plan.len()).unwrap_or(u32::MAX)
     }
 
     /// Returns the plan for display.

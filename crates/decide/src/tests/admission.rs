@@ -250,6 +250,7 @@ fn discovery_keeps_what_is_known_of_addresses_that_stay() {
         backup: false,
         in_flight_max: None,
         version: None,
+        listing: None,
     };
     live.set_endpoints(EndpointSet { rows: vec![row(2), row(3), row(3)] }, NOW);
     assert_eq!(live.endpoints().all.len(), 2);

@@ -64,6 +64,7 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
         http: model::HttpVersion::Http11,
         send_proxy: None,
         version_field: None,
+        discover: None,
         maintenance: None,
         error_pages: Vec::new(),
         servers: ports.iter().copied().map(server).collect(),

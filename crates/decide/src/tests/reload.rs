@@ -164,6 +164,7 @@ fn servers_found_by_name_outlive_a_reload_with_the_new_settings() {
         backup: false,
         in_flight_max: None,
         version: None,
+        listing: None,
     };
     let rows = vec![row("10.0.0.1:1", 1), row("s.internal:80", 8), row("s.internal:80", 9)];
     live.set_endpoints(EndpointSet { rows }, NOW);
@@ -248,6 +249,7 @@ fn every_address_of_a_name_has_the_limit_of_its_server() {
         backup: false,
         in_flight_max,
         version: None,
+        listing: None,
     };
     let found = |max| row("s.internal:80", 8, max);
     let rows = vec![row("10.0.0.1:1", 1, None), found(Some(2))];

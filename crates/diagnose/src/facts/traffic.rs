@@ -13,6 +13,28 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Traffic {
     /// The services with traffic.
     pub services: Vec<TrafficService>,
+    /// The sources that services take their servers from, those of services without traffic, too.
+    pub sources: Vec<TrafficSource>,
+}
+
+/// The source of a service's servers (service discovery).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TrafficSource {
+    /// The service.
+    pub service: String,
+    /// The source, as it is shown: `consul web`.
+    pub source: String,
+    /// Servers that it lists and that may receive requests.
+    pub listed: u64,
+    /// Servers that it reports as failing or in maintenance.
+    pub not_ready: u64,
+    /// Servers that it no longer lists, together with most others, and that are kept.
+    pub held: u64,
+    /// For how many seconds it has failed, if it does.
+    pub failing_s: Option<u64>,
+    /// Why it fails; empty: it does not.
+    pub error: String,
 }
 
 impl Traffic {

@@ -370,7 +370,8 @@ fn time_ms(rng: &mut fastrand::Rng) -> f64 {
 
 /// What the rules find in some services at a second.
 pub(crate) fn findings(services: &[&Service], second: u64) -> Vec<Finding> {
-    let traffic = Traffic { services: services.iter().map(|one| one.facts(second)).collect() };
+    let services = services.iter().map(|one| one.facts(second)).collect();
+    let traffic = Traffic { services, sources: Vec::new() };
     let facts = Facts { traffic: Known::Is(traffic), ..Facts::default() };
     diagnose_traffic(&facts).findings
 }

@@ -324,7 +324,8 @@ causes! {
     /// A route with a `service` and neither `host` nor `path` matches all remaining requests.
     DestinationNotFound = "destination_not_found", Configuration, 404;
     /// No server is ready to take the request.
-    /// All servers of the service are down, ejected, drained or in maintenance.
+    /// All servers of the service are down, ejected, drained or in maintenance, or the source that it takes its
+    /// servers from lists none (`discover`).
     ///
     /// A deployment that broke every server at once, a check whose path or expected status no
     /// longer fits the application, or a network that is cut off.

@@ -1,7 +1,9 @@
 //! Gauges: the values at the moment of a scrape, as plain data filled in by the caller.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use model::histogram::HistogramTotals;
 use model::{Address, ServerLatency, TcpPathTotals};
 
 /// Everything that workers do not count. Empty values are exposed without samples.
@@ -45,6 +47,32 @@ pub struct Gauges<'a> {
     pub probes: Vec<ProbeGauges>,
     /// One per kind of telemetry for a collector, if one is configured.
     pub telemetry: Vec<TelemetryGauges>,
+    /// The sources of servers.
+    pub sources: SourcesGauges,
+}
+
+/// The sources that services take their servers from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SourcesGauges {
+    /// One for each service with a source.
+    pub services: Vec<SourceGauges>,
+    /// From the arrival of an answer until all workers use it, for those that changed servers.
+    pub propagation: HistogramTotals,
+}
+
+/// The source of one service.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SourceGauges {
+    /// The service.
+    pub service: Arc<str>,
+    /// Its servers by standing.
+    pub servers: [(&'static str, usize); 4],
+    /// Time since the last answer; `None`: there was none.
+    pub age: Option<Duration>,
+    /// Whether it cannot be read at present.
+    pub is_failing: bool,
+    /// Entries of the last answer that are no valid servers.
+    pub refused: u64,
 }
 
 /// What a collector was sent of one kind of telemetry.

@@ -9,6 +9,7 @@ mod gauges;
 mod program;
 pub mod protobuf;
 mod servers;
+mod sources;
 mod tcp;
 
 use std::time::Duration;
@@ -22,7 +23,8 @@ pub use families::Format;
 use families::{Distribution, Families, Kind, Label};
 pub use gauges::{
     BudgetGauges, CertificateGauges, FindingGauges, Gauges, KeySetGauges, ListenerGauges,
-    ProbeGauges, ProcessGauges, ReloadGauges, ServerGauges, ServiceGauges, TelemetryGauges,
+    ProbeGauges, ProcessGauges, ReloadGauges, ServerGauges, ServiceGauges, SourceGauges,
+    SourcesGauges, TelemetryGauges,
 };
 use protobuf::MetricFamily;
 
@@ -51,6 +53,7 @@ fn collect(totals: &Totals, gauges: &Gauges<'_>, format: Format) -> Families {
     tcp::write_tcp(gauges, &mut families);
     servers::write_probes(gauges, &mut families);
     program::write_telemetry(&gauges.telemetry, &mut families);
+    sources::write_sources(&gauges.sources, &mut families);
     families
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use model::histogram::SharedHistogram;
 use model::{Cause, ServerLatency, TcpPath, TcpSample, Timings};
 use prost::Message as _;
 
@@ -204,6 +205,23 @@ fn latency() -> &'static ServerLatency {
     &LATENCY
 }
 
+fn sources() -> SourcesGauges {
+    SourcesGauges {
+        services: vec![SourceGauges {
+            service: "listings".into(),
+            servers: [("listed", 3), ("not_ready", 1), ("held", 0), ("flapping", 0)],
+            age: Some(Duration::from_millis(2_500)),
+            is_failing: true,
+            refused: 2,
+        }],
+        propagation: {
+            let took = SharedHistogram::default();
+            took.record(Duration::from_micros(300));
+            took.totals()
+        },
+    }
+}
+
 fn gauges() -> Gauges<'static> {
     Gauges {
         version: "0.1.0",
@@ -238,6 +256,7 @@ fn gauges() -> Gauges<'static> {
             sent: 7,
             dropped: vec![("queue_full", 1), ("refused", 0)],
         }],
+        sources: sources(),
         key_sets: vec![KeySetGauges {
             authentication: "api".to_owned(),
             keys: 2,
@@ -299,7 +318,7 @@ fn both_formats_agree_and_follow_their_rules() {
     };
     assert_eq!(names(&prometheus), names(&open));
     let units = open.iter().filter(|(_, family)| family.unit.is_some()).count();
-    assert_eq!(units, 22, "families with a unit");
+    assert_eq!(units, 24, "families with a unit");
     let service = ("service", "list\"ings\\\n");
     for families in [&prometheus, &open] {
         for (name, labels, expected) in [

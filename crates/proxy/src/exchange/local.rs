@@ -180,7 +180,7 @@ pub(super) fn respond(respond: &Respond, worker: &Worker, published: &Published)
         Respond::Ready(services) => {
             let has_server = |id: &ServiceId| {
                 let endpoints = published.service(*id).endpoints();
-                endpoints.all.iter().any(|endpoint| endpoint.state.is_ready())
+                endpoints.all.iter().any(|endpoint| endpoint.is_ready())
             };
             if services.iter().all(has_server) {
                 (200, &*READY, "")

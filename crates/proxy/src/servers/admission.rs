@@ -78,8 +78,9 @@ impl Servers<'_> {
                 Ok(admitted)
             }
             Admission::Refused(Refusal::NoServerReady) => {
-                // A service has no servers at all only if its names never resolved.
-                let unknown = self.live.endpoints().all.is_empty();
+                // Without a source, a service has no servers at all only if its names never resolved.
+                let no_source = self.live.spec().discover.is_none();
+                let unknown = no_source && self.live.endpoints().all.is_empty();
                 Err(if unknown { Cause::DnsError } else { Cause::DestinationUnavailable }.into())
             }
             Admission::Refused(Refusal::Full { retry_after }) => {

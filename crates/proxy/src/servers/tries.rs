@@ -123,7 +123,7 @@ impl Tries {
     fn another_server(&self, live: &LiveService, last: &Endpoint) -> bool {
         live.endpoints().all.iter().any(|endpoint| {
             endpoint.row.address != last.row.address
-                && endpoint.state.is_ready()
+                && endpoint.is_ready()
                 && !self.failed.contains(&endpoint.row.address)
         })
     }

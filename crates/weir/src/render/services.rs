@@ -23,9 +23,13 @@ pub(super) fn text(snapshot: &Snapshot) -> String {
     let mut height = 1;
     // Services on the same servers together.
     let services = snapshot.services.iter();
-    for (on, group) in grouped(services.map(|service| (&*service.servers, &**service))) {
+    let from = |service: &Service| service.discover.as_ref().map(|it| it.source.to_string());
+    let keyed = services.map(|service| ((&*service.servers, from(service)), &**service));
+    for ((on, from), group) in grouped(keyed) {
         height += settings(&group, &mut columns);
-        below.push((height, servers(on, snapshot.zone.as_ref())));
+        let from = from.map(|source| format!("from {source}\n"));
+        let servers = servers(on, snapshot.zone.as_ref());
+        below.push((height, servers + from.as_deref().unwrap_or_default()));
     }
     let mut out = String::new();
     let mut below = below.into_iter().peekable();

@@ -10,14 +10,14 @@ use admin_api::causes::Cause;
 use admin_api::findings::{Findings, SeenFinding};
 use admin_api::maintenance::Maintenance;
 use admin_api::requests::{Request, Requests};
-use admin_api::services::{Server, Service, UnresolvedServer};
+use admin_api::services::{Server, Service, ServiceSource, UnresolvedServer};
 use admin_api::status::Status;
 use admin_api::traffic::{ServerWindow, ServiceTraffic, Traffic};
 use diagnose::finding::Finding;
 use diagnose::kinds::{grouped, others};
 use diagnose::words::thousands;
-use model::Fault;
 use model::units::show_duration;
+use model::{Fault, Standing};
 use serde::{Deserialize, Serialize};
 
 use super::acme;
@@ -90,6 +90,9 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
             queue.length,
             queue.length_max,
         );
+        if let Some(source) = &service.source {
+            let _ = writeln!(out, "  from {}", self::source(source));
+        }
         let traffic = traffic(service);
         let rates = traffic.map(|traffic| traffic::windows(traffic, spans_s)).unwrap_or_default();
         let servers = table(servers, unresolved, own_zone, traffic);
@@ -106,6 +109,38 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
     }
     out.push_str(&look.status.acme.as_ref().map(acme::text).unwrap_or_default());
     out.push_str(&look.under_way.as_ref().map(slowest).unwrap_or_default());
+    out
+}
+
+/// Returns one line on where a service's servers come from.
+fn source(source: &ServiceSource) -> String {
+    let ServiceSource { source: name, listed, not_ready, held, flapping, refused, .. } = source;
+    let mut out = format!("{name}: {listed} listed");
+    let others = [
+        (*not_ready, "not ready there"),
+        (*held, "no longer listed but kept"),
+        (*flapping, "coming and going"),
+    ];
+    for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
+        let _ = write!(out, ", {count} {what}");
+    }
+    if *refused > 0 {
+        let _ = write!(out, ", {refused} refused");
+        if let Some(first) = source.refused_examples.first() {
+            let _ = write!(out, " ({}: {})", first.object, first.why);
+        }
+    }
+    let ago = |ms: f64| traffic::elapsed((ms / 1e3) as u64);
+    let answered = source.answered_ms_ago.map(|ms| format!("answered {} ago", ago(ms)));
+    let none =
+        if source.restored { "no answer yet, servers of the last run" } else { "no answer yet" };
+    let _ = write!(out, "; {}", answered.as_deref().unwrap_or(none));
+    if let Some(index) = source.index {
+        let _ = write!(out, ", index {index}");
+    }
+    if let (Some(error), Some(ms)) = (&source.error, source.failing_for_ms) {
+        let _ = write!(out, "; FAILING for {}: {error}", ago(ms));
+    }
     out
 }
 
@@ -274,6 +309,14 @@ fn row(zone: Option<&str>, server: &Server, rates: Option<&ServerWindow>) -> [St
         Some(ms) => format!("ejected {} s", (ms / 1e3).ceil()),
         None => server.health.as_str().to_owned(),
     };
+    // What it is in its source, and what that makes of it unless it is simply listed.
+    let listing = server.listing.as_ref();
+    let object = listing.map(|listing| format!(", {}", listing.object)).unwrap_or_default();
+    let standing = listing.map(|listing| listing.standing.as_str());
+    let state = match standing.filter(|standing| *standing != Standing::Listed.as_str()) {
+        Some(standing) => format!("{}, {standing}", server.state.as_str()),
+        None => server.state.as_str().to_owned(),
+    };
     let in_flight = match server.in_flight_max {
         Some(max) => format!("{in_flight} of {max}"),
         None => in_flight.to_string(),
@@ -290,10 +333,10 @@ fn row(zone: Option<&str>, server: &Server, rates: Option<&ServerWindow>) -> [St
     };
     [
         zone.unwrap_or_default().to_owned(),
-        format!("{shown}{backup}"),
+        format!("{shown}{backup}{object}"),
         if server.eligible { "yes" } else { "no" }.to_owned(),
         health,
-        server.state.as_str().to_owned(),
+        state,
         in_flight,
         weight(server),
         server.version.clone().unwrap_or_default(),

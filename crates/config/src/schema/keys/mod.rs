@@ -5,6 +5,7 @@
 mod acme;
 mod authentication;
 mod defaults;
+mod discover;
 mod error_page;
 mod listener;
 mod log;
@@ -25,6 +26,7 @@ pub(crate) use tls::CIPHERS;
 
 use super::spec::{Absent, Form, KeySpec, Kind, TableSpec, key};
 use defaults::DEFAULTS;
+use discover::CONSUL;
 use log::LOG;
 use otlp::OTLP;
 use tls::LISTENER_TLS;
@@ -146,6 +148,12 @@ pub(crate) static TOP: TableSpec = TableSpec {
             Kind::Text(form("IP address")),
             Absent::Then("the servers in /etc/resolv.conf"),
             "The DNS server that resolves servers' names, with a port if it is not 53: `\"10.0.0.53\"`, `\"127.0.0.1:5353\"`.",
+        ),
+        key(
+            "consul",
+            Kind::Table(&CONSUL),
+            Absent::Then("the agent on this machine"),
+            "How Consul is reached.",
         ),
         key(
             "user",

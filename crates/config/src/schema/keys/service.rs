@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::{BalanceWord, CheckWord, HttpVersion, ProxyVersion, WhenAllDown};
 
+use super::discover::DISCOVER;
 use super::error_page::{ERROR_PAGES, STATUSES};
 use super::maintenance::MAINTENANCE;
 use super::tls::SERVICE_TLS;
@@ -135,7 +136,18 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
             Absent::Then("none"),
             "Pages in place of the responses that Weir generates for errors of its requests.",
         ),
-        key("server", Kind::Tables(&SERVER), Absent::Required, "The servers."),
+        key(
+            "discover",
+            Kind::Table(&DISCOVER),
+            Absent::Then("only the servers in the file"),
+            "Where further servers come from: Consul, files, an HTTP server.",
+        ),
+        key(
+            "server",
+            Kind::Tables(&SERVER),
+            Absent::Then("required without `discover`"),
+            "The servers.",
+        ),
     ],
 };
 

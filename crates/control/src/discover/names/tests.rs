@@ -1,0 +1,166 @@
+//! Tests of discovery against a DNS server on loopback.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::mpsc;
+
+use super::dns::Dns;
+use super::known::{Answer, Family, Source};
+use super::{Answered, Names};
+use crate::testing::{DEADLINE, DnsServer, Reply, addresses, block_on};
+
+/// Names, driven as the control loop drives it.
+struct Rig {
+    discovery: Names,
+    answers: mpsc::Receiver<Answered>,
+    changes: usize,
+    answered: usize,
+}
+
+impl Rig {
+    fn new(resolver: SocketAddr, servers: &[&str]) -> Rig {
+        let (sender, answers) = mpsc::channel(16);
+        let mut discovery = Names::new(None, sender);
+        let hosts = servers.iter().filter_map(|server| Some(server.rsplit_once(':')?.0)).collect();
+        discovery.follow(Some(resolver), &hosts, os::clock::now());
+        Rig { discovery, answers, changes: 0, answered: 0 }
+    }
+
+    async fn until(&mut self, condition: impl Fn(&Rig) -> bool) {
+        let driven = tokio::time::timeout(DEADLINE, async {
+            while !condition(self) {
+                self.discovery.start_due(os::clock::now());
+                let wait = self.discovery.next_due().map(|due| due.since(os::clock::now()));
+                tokio::select! {
+                    Some((host, answer)) = self.answers.recv() => {
+                        let now = os::clock::now();
+                        self.changes += usize::from(self.discovery.on_answer(&host, answer, now));
+                        self.answered += 1;
+                    }
+                    () = tokio::time::sleep(wait.unwrap_or(DEADLINE)) => {}
+                }
+            }
+        });
+        driven.await.expect("the condition within the deadline");
+    }
+
+    fn addresses(&self) -> Vec<String> {
+        let status = self.discovery.status();
+        status.iter().flat_map(|one| one.addresses.iter().map(ToString::to_string)).collect()
+    }
+
+    fn error(&self) -> Option<String> {
+        self.discovery.status()[0].error.clone()
+    }
+}
+
+#[test]
+fn a_name_is_resolved_again_when_its_ttl_ends_and_not_before() {
+    block_on(async {
+        let dns = DnsServer::start().await;
+        dns.set("app.test", addresses(&["127.0.0.2", "127.0.0.1"], 1), Reply::Empty);
+        let mut rig = Rig::new(dns.address, &["app.test:80", "app.test:81"]);
+        let begin = os::clock::now();
+        rig.until(|rig| rig.answered == 1).await;
+        assert_eq!(rig.addresses(), ["127.0.0.1", "127.0.0.2"]);
+        // A and AAAA, once for both ports.
+        assert_eq!(dns.queries.get(), 2);
+
+        dns.set("app.test", addresses(&["127.0.0.3"], 3600), Reply::Empty);
+        rig.until(|rig| rig.changes == 2).await;
+        let waited = os::clock::now().since(begin);
+        assert!(waited >= Duration::from_millis(990), "{waited:?}");
+        assert_eq!(rig.addresses(), ["127.0.0.3"]);
+        assert_eq!(dns.queries.get(), 4);
+        let next = rig.discovery.next_due().expect("due again");
+        let again = next.since(os::clock::now());
+        assert!(again > Duration::from_secs(3590) && again <= Duration::from_secs(3600));
+    });
+}
+
+#[test]
+fn the_last_good_set_outlives_empty_answers_and_failures() {
+    block_on(async {
+        let dns = DnsServer::start().await;
+        dns.set("app.test", addresses(&["127.0.0.1"], 1), Reply::Empty);
+        let mut rig = Rig::new(dns.address, &["app.test:80"]);
+        rig.until(|rig| rig.answered == 1).await;
+        for (reply, told) in
+            [(Reply::Empty, "A: no A records; AAAA: no AAAA records"), (Reply::ServerFailure, "")]
+        {
+            dns.set("app.test", reply.clone(), reply);
+            let answered = rig.answered;
+            rig.until(|rig| rig.answered == answered + 1).await;
+            assert_eq!(rig.addresses(), ["127.0.0.1"], "{told}");
+            let error = rig.error().expect("a reason");
+            assert!(told.is_empty() || error == told, "{error}");
+        }
+        // It recovers by itself, after the growing delays of consecutive failures.
+        dns.set("app.test", addresses(&["127.0.0.9"], 60), Reply::Empty);
+        rig.until(|rig| rig.changes == 2).await;
+        assert_eq!((rig.addresses(), rig.error()), (vec!["127.0.0.9".to_owned()], None));
+    });
+}
+
+#[test]
+fn ipv6_addresses_are_servers_too_and_one_family_failing_keeps_the_other() {
+    block_on(async {
+        let dns = DnsServer::start().await;
+        dns.set("app.test", addresses(&["127.0.0.1"], 1), addresses(&["::1"], 1));
+        let mut rig = Rig::new(dns.address, &["app.test:80"]);
+        rig.until(|rig| rig.answered == 1).await;
+        assert_eq!(rig.addresses(), ["127.0.0.1", "::1"]);
+        dns.set("app.test", addresses(&["127.0.0.2"], 1), Reply::ServerFailure);
+        rig.until(|rig| rig.answered == 2).await;
+        assert_eq!(rig.addresses(), ["127.0.0.2", "::1"]);
+        assert!(rig.error().is_some_and(|error| error.starts_with("AAAA: ")));
+        dns.set("app.test", addresses(&["127.0.0.2"], 1), Reply::Empty);
+        rig.until(|rig| rig.answered == 3).await;
+        assert_eq!(rig.addresses(), ["127.0.0.2"]);
+    });
+}
+
+#[test]
+fn a_name_that_never_resolved_is_retried_and_reported() {
+    block_on(async {
+        let dns = DnsServer::start().await;
+        let mut rig = Rig::new(dns.address, &["nowhere.test:80"]);
+        assert!(!rig.discovery.all_tried());
+        rig.until(|rig| rig.discovery.all_tried()).await;
+        assert_eq!(rig.error().as_deref(), Some("no such name"));
+        assert!(rig.addresses().is_empty());
+    });
+}
+
+#[test]
+fn the_hosts_file_comes_first_is_read_again_when_it_changes_and_localhost_needs_none() {
+    block_on(async {
+        let directory = std::env::temp_dir().join(format!("weir-hosts-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let path = directory.join("hosts");
+        let write = |text: &str, second: u64| {
+            let mut file = std::fs::File::create(&path).expect("created");
+            file.write_all(text.as_bytes()).expect("written");
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(second)).expect("set");
+        };
+        let found = |answer: &Answer| match &answer.v4 {
+            Family::Found { addresses, .. } => addresses[0].to_string(),
+            other => format!("{other:?}"),
+        };
+        write("127.0.0.7 app.test app\n", 1);
+        let mut dns = Dns::with_files(None, path.clone(), directory.join("no-resolv.conf"));
+        let answer = dns.lookup("app.test").await;
+        assert_eq!((answer.source, found(&answer)), (Source::Hosts, "127.0.0.7".into()));
+        write("127.0.0.8 app.test\n", 2);
+        assert_eq!(found(&dns.lookup("app.test").await), "127.0.0.8");
+
+        let answer = dns.lookup("localhost").await;
+        assert_eq!((answer.source, found(&answer)), (Source::Localhost, "127.0.0.1".into()));
+        // Without resolv.conf other names fail with a reason, and only those.
+        let answer = dns.lookup("other.test").await;
+        assert!(matches!(&answer.v4, Family::Failed(why) if why.contains("no-resolv.conf")));
+        std::fs::remove_dir_all(&directory).expect("removed");
+    });
+}

@@ -1,0 +1,327 @@
+//! Follows the sources of all services: starts and stops the tasks that ask them, and passes what they
+//! report to `discovery`, which decides what applies.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use discovery::consul::Reading;
+use discovery::{Saved, ServiceSource, SetState};
+use model::{Consul, Discover, Listing, Moment, ServerSource, ServerSpec, Snapshot};
+use tokio::sync::mpsc;
+
+use super::followed::Followed;
+use super::report::{Origin, Reported, Sink};
+use super::saved::StateFile;
+use super::{consul, file_sd, http_sd};
+
+/// The state of a service's source, for status pages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceState {
+    /// The service.
+    pub service: Arc<str>,
+    /// The source, as it is shown.
+    pub source: String,
+    /// Its servers, and how fresh they are.
+    pub set: SetState,
+    /// The servers in use were saved by an earlier process: the source has not answered since the start.
+    pub is_restored: bool,
+}
+
+/// The sources of all services.
+pub(crate) struct Sources {
+    /// Of the configuration in force, by service.
+    current: BTreeMap<Arc<str>, Followed>,
+    /// Of a configuration that may come into force.
+    expected: BTreeMap<Arc<str>, Followed>,
+    /// The connections to Consul, by settings: those in force, and those of a configuration that may come into
+    /// force.
+    consul: Vec<(Arc<Consul>, Rc<consul::Client>)>,
+    reports: mpsc::Sender<Reported>,
+    watches: u64,
+    /// When the sets of services have something to do; those that have.
+    due: BTreeMap<Arc<str>, Moment>,
+    state_file: StateFile,
+}
+
+impl Sources {
+    pub(crate) fn new(reports: mpsc::Sender<Reported>, state_file: Option<PathBuf>) -> Sources {
+        Sources {
+            current: BTreeMap::new(),
+            expected: BTreeMap::new(),
+            consul: Vec::new(),
+            reports,
+            watches: 0,
+            due: BTreeMap::new(),
+            state_file: StateFile::read(state_file),
+        }
+    }
+
+    /// Follows the sources of this configuration, and no others. Sources that are in both configurations keep
+    /// their state; a service with another source keeps its servers until that has answered.
+    pub(crate) fn follow(&mut self, snapshot: &Snapshot, now: Moment) {
+        self.expect(snapshot, now);
+        let mut expected = std::mem::take(&mut self.expected);
+        let mut before = std::mem::take(&mut self.current);
+        for (name, policy) in sources(snapshot) {
+            let is_same = |followed: &Followed| followed.is_for(policy, snapshot);
+            let known = before.remove(name);
+            let followed = match (expected.remove(name).filter(is_same), known) {
+                (Some(mut new), Some(known)) => {
+                    new.source.inherit(&known.source);
+                    new.note_names();
+                    Some(new)
+                }
+                (new, known) => new.or_else(|| known.filter(is_same)),
+            };
+            if let Some(followed) = followed {
+                self.current.insert(Arc::clone(name), followed);
+            }
+        }
+        self.consul.retain(|(settings, _)| Some(settings) == snapshot.consul.as_ref());
+        self.due.clear();
+        let names: Vec<_> = self.current.keys().cloned().collect();
+        for name in &names {
+            self.note_due(name);
+        }
+    }
+
+    fn note_due(&mut self, service: &Arc<str>) {
+        match self.current.get(service).and_then(|one| one.source.next_due()) {
+            Some(due) => _ = self.due.insert(Arc::clone(service), due),
+            None => _ = self.due.remove(service),
+        }
+    }
+
+    /// Starts to follow sources of a configuration that may come into force. Those in force stay as they are.
+    pub(crate) fn expect(&mut self, snapshot: &Snapshot, now: Moment) {
+        for (name, policy) in sources(snapshot) {
+            let known = self.current.get(name).into_iter().chain(self.expected.get(name));
+            if !known.into_iter().any(|followed| followed.is_for(policy, snapshot)) {
+                let followed = self.start(name, policy, snapshot, now);
+                self.expected.insert(Arc::clone(name), followed);
+            }
+        }
+    }
+
+    /// Returns the connections to Consul for these settings.
+    fn client(&mut self, settings: &Arc<Consul>) -> Rc<consul::Client> {
+        if let Some((_, client)) = self.consul.iter().find(|(known, _)| known == settings) {
+            return Rc::clone(client);
+        }
+        let client = Rc::new(consul::Client::new(settings));
+        self.consul.push((Arc::clone(settings), Rc::clone(&client)));
+        client
+    }
+
+    fn start(
+        &mut self,
+        name: &Arc<str>,
+        policy: &Arc<Discover>,
+        snapshot: &Snapshot,
+        now: Moment,
+    ) -> Followed {
+        self.watches += 1;
+        let is_consul = matches!(policy.source, ServerSource::Consul { .. });
+        let consul = snapshot.consul.clone().filter(|_| is_consul);
+        let client = consul.as_ref().map(|settings| self.client(settings));
+        let start = Start { name, watch: self.watches, reports: &self.reports };
+        let parts = parts(consul.as_deref());
+        let tasks = match (&policy.source, &client) {
+            (ServerSource::Consul { service, tag }, Some(client)) => {
+                let watches = parts.iter().enumerate().map(|(part, datacenter)| {
+                    let asked = consul::Asked {
+                        service: Arc::clone(service),
+                        tag: tag.clone(),
+                        datacenter: datacenter.clone(),
+                        reading: Reading { limits: policy.limits, port: policy.port },
+                    };
+                    let watch = consul::watch(Rc::clone(client), asked, start.sink(part));
+                    tokio::task::spawn_local(watch)
+                });
+                watches.collect()
+            }
+            // A checked configuration has the settings.
+            (ServerSource::Consul { .. }, None) => Vec::new(),
+            (ServerSource::FileSd { folder, names }, _) => {
+                let (folder, names) = (folder.clone(), names.clone());
+                let watch = file_sd::watch(folder, names, policy.port, start.sink(0));
+                vec![tokio::task::spawn_local(watch)]
+            }
+            (ServerSource::HttpSd { peer, interval }, _) => {
+                let watch = http_sd::watch(peer.clone(), *interval, policy.port, start.sink(0));
+                vec![tokio::task::spawn_local(watch)]
+            }
+        };
+        let identity = identity(policy, consul.as_deref());
+        let mut source = ServiceSource::new(Arc::clone(policy), identity, parts);
+        match (self.current.get(name), self.state_file.saved(name)) {
+            (Some(known), _) => source.inherit(&known.source),
+            (None, Some(saved)) if policy.saved => source.restore(saved, now),
+            (None, _) => {}
+        }
+        if source.is_restored() {
+            let (service, source, servers) = (name, &policy.source, source.servers().count());
+            tracing::info!(
+                %service, %source, servers, "using the saved servers until the source answers"
+            );
+        }
+        let watch = self.watches;
+        let mut followed = Followed { source, consul, watch, has_names: false, tasks };
+        followed.note_names();
+        followed
+    }
+
+    /// Applies a report. Returns whether the servers of a service in force changed.
+    pub(crate) fn on_report(&mut self, report: Reported, now: Moment) -> bool {
+        let Reported { from, result, .. } = report;
+        let is_it = |followed: &&mut Followed| followed.watch == from.watch;
+        if let Some(followed) = self.current.get_mut(&from.service).filter(is_it) {
+            let changed = followed.on_report(&from, result, now);
+            if changed {
+                self.state_file.changed(now);
+            }
+            self.note_due(&from.service);
+            return changed;
+        }
+        if let Some(followed) = self.expected.get_mut(&from.service).filter(is_it) {
+            followed.on_report(&from, result, now);
+        }
+        false
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Moment> {
+        self.due.values().copied().chain(self.state_file.next_due()).min()
+    }
+
+    pub(crate) fn tick(&mut self, now: Moment) -> Vec<Arc<str>> {
+        let mut changed = Vec::new();
+        let due: Vec<Arc<str>> =
+            self.due.iter().filter(|(_, due)| **due <= now).map(|(name, _)| name.clone()).collect();
+        for name in due {
+            if let Some(followed) = self.current.get_mut(&name)
+                && followed.tick(&name, now)
+            {
+                changed.push(Arc::clone(&name));
+            }
+            self.note_due(&name);
+        }
+        if !changed.is_empty() {
+            self.state_file.changed(now);
+        }
+        if self.state_file.next_due().is_some_and(|due| due <= now) {
+            let saved = self.saved();
+            self.state_file.write(saved, now);
+        }
+        changed
+    }
+
+    /// Writes the state file now, if it is due at some time. For the end of the process.
+    pub(crate) fn save(&mut self) {
+        if self.state_file.next_due().is_some() {
+            let saved = self.saved();
+            self.state_file.write_now(&saved);
+        }
+    }
+
+    fn saved(&self) -> Saved {
+        let mut saved = Saved::default();
+        for (name, followed) in self.current.iter().filter(|(_, one)| one.source.policy().saved) {
+            let service = followed.source.saved();
+            saved.services.extend(service.map(|service| (name.to_string(), service)));
+        }
+        saved
+    }
+
+    pub(crate) fn is_tried(&self, service: &str) -> bool {
+        self.current.get(service).is_none_or(|followed| followed.source.is_tried())
+    }
+
+    pub(crate) fn all_tried(&self) -> bool {
+        self.current.values().chain(self.expected.values()).all(|one| one.source.is_tried())
+    }
+
+    /// Returns whether a server of a service's source is given by name, in either configuration.
+    pub(crate) fn has_names(&self, service: &str) -> bool {
+        let all = [self.current.get(service), self.expected.get(service)];
+        all.into_iter().flatten().any(|followed| followed.has_names)
+    }
+
+    /// Returns the host names among the servers of a service's source.
+    pub(crate) fn names(&self, service: &str) -> impl Iterator<Item = &str> {
+        self.current.get(service).into_iter().flat_map(Followed::names)
+    }
+
+    /// Returns the host names among the servers of a configuration that may come into force.
+    pub(crate) fn expected_names(&self) -> impl Iterator<Item = &str> {
+        self.expected.values().flat_map(Followed::names)
+    }
+
+    /// Returns the servers of a service's source.
+    pub(crate) fn servers(
+        &self,
+        service: &str,
+    ) -> impl Iterator<Item = (&ServerSpec, &Arc<Listing>)> {
+        let followed = self.current.get(service);
+        let servers = followed.into_iter().flat_map(|one| one.source.servers());
+        servers.map(|one| (&one.server, &one.listing))
+    }
+
+    /// Returns the state of a service's source.
+    pub(crate) fn state(&self, service: &str) -> Option<SourceState> {
+        let (service, followed) = self.current.get_key_value(service)?;
+        Some(SourceState {
+            service: Arc::clone(service),
+            source: followed.source.policy().source.to_string(),
+            set: followed.source.state(),
+            is_restored: followed.source.is_restored(),
+        })
+    }
+}
+
+/// Starts the tasks of one service.
+struct Start<'a> {
+    name: &'a Arc<str>,
+    watch: u64,
+    reports: &'a mpsc::Sender<Reported>,
+}
+
+impl Start<'_> {
+    fn sink(&self, part: usize) -> Sink {
+        let origin = Origin { service: Arc::clone(self.name), watch: self.watch, part };
+        Sink { origin, reports: self.reports.clone() }
+    }
+}
+
+/// Returns the parts of a source: the datacenters of Consul, otherwise the whole.
+fn parts(consul: Option<&Consul>) -> Vec<Option<Box<str>>> {
+    let datacenters = consul.map(|consul| &*consul.datacenters).unwrap_or_default();
+    if datacenters.is_empty() {
+        vec![None]
+    } else {
+        datacenters.iter().cloned().map(Some).collect()
+    }
+}
+
+/// Returns what is asked where. The query of a URL may hold a secret, so only its hash is part of it.
+fn identity(policy: &Discover, consul: Option<&Consul>) -> Arc<str> {
+    let source = &policy.source;
+    match (source, consul) {
+        (ServerSource::Consul { .. }, Some(consul)) => {
+            format!("{source} at {}", consul.peer.url).into()
+        }
+        (ServerSource::HttpSd { peer, .. }, _) => {
+            let mut hasher = DefaultHasher::new();
+            peer.url.target().hash(&mut hasher);
+            format!("{source} {:016x}", hasher.finish()).into()
+        }
+        (ServerSource::Consul { .. } | ServerSource::FileSd { .. }, _) => source.to_string().into(),
+    }
+}
+
+/// Returns the services of a configuration that have a source.
+fn sources(snapshot: &Snapshot) -> impl Iterator<Item = (&Arc<str>, &Arc<Discover>)> {
+    snapshot.services.iter().filter_map(|service| Some((&service.name, service.discover.as_ref()?)))
+}

@@ -1,0 +1,172 @@
+//! Sources of a service's servers: what is asked where, and what happens when a source fails or lists
+//! far fewer servers than before.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{HttpPeer, Moment, Text};
+
+/// Where a service's servers come from, besides those in the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Discover {
+    /// The source.
+    pub source: ServerSource,
+    /// Replaces the port that the source gives each server.
+    pub port: Option<u16>,
+    /// What a server's concurrency limit is when the source lists its address more than once.
+    pub limits: ListedLimits,
+    /// When servers that are no longer listed are kept.
+    pub hold: Hold,
+    /// Whether a start uses the servers of the last run until the source answers.
+    pub saved: bool,
+    /// How long the last good set is used while the source fails; `None`: without end.
+    pub kept_max: Option<Duration>,
+}
+
+/// A source of servers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ServerSource {
+    /// The instances of a service in Consul's catalogue.
+    Consul {
+        /// The service's name there.
+        service: Arc<str>,
+        /// Only instances with this tag.
+        tag: Option<Arc<str>>,
+    },
+    /// Files in the format of Prometheus's file-based service discovery.
+    FileSd {
+        /// Their folder, an absolute path.
+        folder: PathBuf,
+        /// Their names, in which `*` stands for any text.
+        names: Box<str>,
+    },
+    /// An HTTP server that answers in the format of Prometheus's HTTP-based service discovery.
+    HttpSd {
+        /// Where it is asked.
+        peer: HttpPeer,
+        /// The time between two requests.
+        interval: Duration,
+    },
+}
+
+impl ServerSource {
+    /// Returns its kind.
+    pub fn kind(&self) -> ServerSourceWord {
+        match self {
+            ServerSource::Consul { .. } => ServerSourceWord::Consul,
+            ServerSource::FileSd { .. } => ServerSourceWord::FileSd,
+            ServerSource::HttpSd { .. } => ServerSourceWord::HttpSd,
+        }
+    }
+}
+
+/// Displays it as it is shown to people: `consul web, tag v2`, `file_sd /etc/weir/targets/*.json`.
+impl fmt::Display for ServerSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())?;
+        match self {
+            ServerSource::Consul { service, tag: None } => write!(f, " {service}"),
+            ServerSource::Consul { service, tag: Some(tag) } => write!(f, " {service}, tag {tag}"),
+            ServerSource::FileSd { folder, names } => {
+                write!(f, " {}", folder.join(&**names).display())
+            }
+            ServerSource::HttpSd { peer, .. } => write!(f, " {}", peer.url.without_query()),
+        }
+    }
+}
+
+crate::word_of! {
+    /// The configuration word of a [`ServerSource`].
+    ServerSource as ServerSourceWord {
+        Consul { .. } = "consul",
+        FileSd { .. } = "file_sd",
+        HttpSd { .. } = "http_sd",
+    }
+}
+
+crate::words! {
+    /// What a server's concurrency limit is when a source lists its address more than once.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ListedLimits {
+        /// That of one entry: each entry describes the server.
+        Each = "each",
+        /// The sum over the entries that are ready, 1 for an entry without a limit: each entry is a
+        /// worker.
+        Added = "added",
+    }
+}
+
+/// When servers that a source no longer lists are kept as servers of last resort.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hold {
+    /// They are kept if one answer lists fewer than this share of the servers before, or none.
+    pub share: f64,
+    /// For how long.
+    pub max: Duration,
+}
+
+/// How Consul is reached. One for all services.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Consul {
+    /// An agent or a server; its URL has no path.
+    pub peer: HttpPeer,
+    /// The ACL token (`X-Consul-Token`).
+    pub token: Option<Text>,
+    /// The datacenters that are asked: servers of the first are primaries, those of the others backups. Empty:
+    /// the agent's own.
+    pub datacenters: Vec<Box<str>>,
+    /// Whether servers other than the leader may answer.
+    pub stale: bool,
+    /// How long Consul holds a blocking query while nothing changes.
+    pub wait: Duration,
+    /// Connections at the same time. More services than that share them.
+    pub connections_max: u32,
+}
+
+crate::words! {
+    /// What a source's answer, or its absence, makes of a server.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Standing {
+        /// It is listed, and may receive requests.
+        Listed = "listed",
+        /// The source reports it as being in maintenance: it receives no new requests.
+        Maintenance = "maintenance",
+        /// The source reports it as failing: it receives no new requests.
+        Critical = "critical",
+        /// It is no longer listed, together with most others: it is kept for a while, and used like a backup.
+        Held = "held",
+        /// It was listed and removed again and again: it is used like a backup until that ends.
+        Flapping = "flapping",
+        /// The file has the same server; what the file says applies.
+        Overridden = "overridden",
+    }
+}
+
+impl Standing {
+    /// Returns whether new requests may go to it as far as its source is concerned.
+    pub fn is_ready(self) -> bool {
+        !matches!(self, Standing::Maintenance | Standing::Critical)
+    }
+
+    /// Returns whether it is a server of last resort, which is used like a backup.
+    pub fn is_last_resort(self) -> bool {
+        matches!(self, Standing::Held | Standing::Flapping)
+    }
+}
+
+/// How a source lists a server, and since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The kind of source.
+    pub source: ServerSourceWord,
+    /// What it is in the source: `node1/web-1`, a file's name, a URL.
+    pub object: Arc<str>,
+    /// The index (Consul) of the answer that made it as it is.
+    pub index: Option<u64>,
+    /// When that answer was applied.
+    pub since: Moment,
+    /// What the source makes of it.
+    pub standing: Standing,
+}

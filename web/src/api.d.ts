@@ -78,6 +78,7 @@ export type Service = {
   queue: Queue;
   servers: Array<Server>;
   unresolved: Array<UnresolvedServer>;
+  source: ServiceSource | null;
 };
 
 export type Queue = {
@@ -104,6 +105,15 @@ export type Server = {
   failures: number;
   latency_ms: number | null;
   version: string | null;
+  listing: Listing | null;
+};
+
+export type Listing = {
+  source: "consul" | "file_sd" | "http_sd";
+  object: string;
+  index: number | null;
+  standing: "listed" | "maintenance" | "critical" | "held" | "flapping" | "overridden";
+  for_ms: number;
 };
 
 export type UnresolvedServer = {
@@ -111,6 +121,27 @@ export type UnresolvedServer = {
   zone: string | null;
   weight_configured: number;
   backup: boolean;
+};
+
+export type ServiceSource = {
+  source: string;
+  listed: number;
+  not_ready: number;
+  held: number;
+  flapping: number;
+  refused: number;
+  refused_examples: Array<RefusedEntry>;
+  answered_ms_ago: number | null;
+  changed_ms_ago: number | null;
+  failing_for_ms: number | null;
+  error: string | null;
+  index: number | null;
+  restored: boolean;
+};
+
+export type RefusedEntry = {
+  object: string;
+  why: string;
 };
 
 export type Requests = {

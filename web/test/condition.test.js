@@ -10,6 +10,9 @@ function rowOf(servers, findings = []) {
   return serviceRows([serviceState("catalog", servers)], undefined, findings)[0];
 }
 
+/** @param {import("../src/api.js").Listing["standing"]} standing @returns {import("../src/api.js").Listing} */
+const listing = (standing) => ({ source: "consul", object: "node1/web-1", index: 7, standing, for_ms: 10 });
+
 /** @param {ReturnType<typeof rowOf>} row */
 const words = (row) => Object.fromEntries(row.servers.map((one) => [one.server.address, one.condition.word]));
 
@@ -24,6 +27,9 @@ test("states of servers", () => {
     server("p", { slow_start_share: 0.3 }),
     server("u", { health: "unknown" }),
     server("o", { in_flight: 4, in_flight_max: 4 }),
+    server("c", { eligible: false, listing: listing("critical") }),
+    server("h", { eligible: false, listing: listing("held") }),
+    server("l", { listing: listing("listed") }),
   ];
   assert.deepEqual(words(rowOf(servers)), {
     m: "maintenance",
@@ -35,6 +41,9 @@ test("states of servers", () => {
     p: "starting",
     u: "ready",
     o: "up",
+    c: "critical",
+    h: "not listed",
+    l: "up",
   });
 });
 

@@ -37,6 +37,7 @@ export function server(address, change = {}) {
     requests: 0,
     failures: 0,
     latency_ms: null,
+    listing: null,
     ...change,
   };
 }
@@ -53,6 +54,7 @@ export function serviceState(name, servers, change = {}) {
     queue: { length: 0, length_max: 200, drain_rate_per_s: 0 },
     servers,
     unresolved: [],
+    source: null,
     ...change,
   };
 }

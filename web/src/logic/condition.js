@@ -21,6 +21,19 @@ export function isTrouble(level) {
   return level === "bad" || level === "warn";
 }
 
+/** What the source of a server makes of it, unless it is simply listed.
+ * @type {Record<string, Condition>} */
+const LISTINGS = {
+  maintenance: { level: "disabled", word: "maintenance", why: "It is in maintenance, according to its source." },
+  critical: { level: "warn", word: "critical", why: "Its source reports that it fails." },
+  held: { level: "warn", word: "not listed", why: "Its source no longer lists it, nor most others: it is used last." },
+  flapping: {
+    level: "warn",
+    word: "flapping",
+    why: "Its source lists and removes it again and again: it is used last.",
+  },
+};
+
 /** The condition of a server: what an operator has set, then a finding about it, then its other states.
  * @param {Server} server @param {Finding | undefined} finding @returns {Condition} */
 export function serverCondition(server, finding) {
@@ -31,6 +44,8 @@ export function serverCondition(server, finding) {
     const left = server.in_flight ? `${plural(server.in_flight, "request")} to finish` : "nothing left to finish";
     return { level: "disabled", word: "draining", why: `An operator drained it; ${left}.` };
   }
+  const listing = LISTINGS[server.listing?.standing ?? ""];
+  if (listing) return listing;
   if (finding) return conditionOf(finding);
   if (server.health === "down") return { level: "bad", word: "down", why: "Its health checks fail." };
   if (server.ejected_for_ms != null) {

@@ -15,6 +15,8 @@ const WORDS = /** @type {Record<string, string>} */ ({
   retry_storm: "retry storm",
   client_spike: "client spike",
   balance_skewed: "uneven load",
+  source_failing: "source failing",
+  servers_held: "servers missing",
 });
 
 /** The level of each severity, for its shape and colour.

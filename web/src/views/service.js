@@ -4,6 +4,7 @@ import { html } from "../html.js";
 import { link } from "../logic/address.js";
 import { bytes, count, duration, figure, plural, share } from "../logic/figures.js";
 import { ENDINGS } from "../logic/stack.js";
+import { sourceLine } from "../logic/discovery.js";
 import { inMillis, perSecond } from "../logic/columns.js";
 import { line } from "../logic/history.js";
 import { untilOf, useHistory, usePage } from "../use.js";
@@ -76,8 +77,10 @@ function Facts({ row: { service, traffic } }) {
 /** @param {{row: ServiceRow}} props */
 function ServerCard({ row }) {
   const { service } = row;
+  const source = service.source && sourceLine(service.source);
   return html`<section class="card" aria-labelledby="servers">
     <h2 id="servers">Servers <span>${count(service.eligible)} of ${plural(service.servers.length, "server")} receive requests: ${service.why}</span></h2>
+    ${source && html`<p class=${source.isWarning ? "warning" : ""}>${source.text}</p>`}
     ${service.unresolved.length > 0 && html`<p class="warning">Without an address at present: ${service.unresolved.map((one) => one.name).join(", ")}</p>`}
     <${Servers} row=${row} full=${true} explain=${true} />
   </section>`;

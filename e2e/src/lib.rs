@@ -22,6 +22,7 @@
 
 mod certificates;
 pub mod clients;
+pub mod consul;
 mod counting;
 pub mod frames;
 mod grid;
@@ -47,8 +48,8 @@ pub use issuer::{Issuer, key_set};
 pub use linked::Linked;
 pub use namespace::{Zones, offloads_off};
 pub use peers::{
-    H2SPEC, NAMESPACES, OAUTH2_PROXY, OTEL_COLLECTOR, PEBBLE, PEBBLE_DNS, PYTHON_PEERS, VERSITYGW,
-    find,
+    CONSUL, H2SPEC, NAMESPACES, OAUTH2_PROXY, OTEL_COLLECTOR, PEBBLE, PEBBLE_DNS, PYTHON_PEERS,
+    VERSITYGW, find,
 };
 pub use process::{Finished, Process};
 pub use promises::Promises;

@@ -14,6 +14,8 @@ pub const H2SPEC: &str = "target/peers/bin/h2spec";
 /// versitygw, a server of S3 on a folder, which `make peers` builds where there is Go.
 pub const VERSITYGW: &str = "target/peers/bin/versitygw";
 
+/// A Consul agent, which `make consul` builds.
+pub const CONSUL: &str = "weir-peers/consul-v1.14.11/consul";
 /// oauth2-proxy, which `make oauth2-proxy` builds.
 pub const OAUTH2_PROXY: &str = "weir-peers/oauth2-proxy-v7.15.6/oauth2-proxy";
 /// An OpenTelemetry Collector, which `make otel-collector` builds.

@@ -51,7 +51,7 @@ impl Endpoint {
     }
 
     /// Returns whether its source, and the check that a server of last resort needs, allow new requests to it.
-    pub(crate) fn is_usable(&self) -> bool {
+    pub fn is_usable(&self) -> bool {
         let needs_check = self.is_checked && self.row.is_last_resort();
         self.row.is_ready() && !(needs_check && self.state.health() != Health::Up)
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use e2e::consul::{FakeConsul, Health, Instance};
 use e2e::{Scene, Weir, http, wait};
+use serde_json::Value;
 
 use super::stage::{
     SOON, Server, Steady, config, consul_at, server, source, standings, wait_for_standings,
@@ -235,4 +236,35 @@ fn a_thousand_changes_in_a_row_end_in_the_last_one() {
     let (asked, most) = (fake.requests().len(), begun.elapsed().as_millis() / 50 + 5);
     assert!(asked as u128 <= most, "{asked} questions, at most {most}");
     steady.finish();
+}
+
+/// Passive health never ejects the last server that may get requests, and those that are critical at the source may
+/// not.
+#[test]
+fn the_last_server_is_not_ejected_while_the_others_are_critical() {
+    let Some(scene) = Scene::new("discovery-eject", &[]) else { return };
+    let b = Server::start(&scene, 12);
+    // Nothing listens there.
+    let gone = scene.address(11, 8080);
+    let fake = FakeConsul::start(scene.address(40, 8500));
+    let mut all = vec![Instance::new("web-gone", gone), Instance::new("web-b", b.address())];
+    all[1].health = Health::Critical;
+    fake.set("web", &all);
+    let weir =
+        Weir::start(&scene, &config(&scene, &consul_at(&fake.url()), "consul = \"web\"", ""));
+    wait_for_standings(&weir, &[(&[11], "listed"), (&[12], "critical")]);
+    for _ in 0..20 {
+        assert_eq!(http::get(weir.front(), "/").unwrap().status, 502);
+    }
+    let seen = server(&weir, gone);
+    assert_eq!((&seen["ejected_for_ms"], &seen["eligible"]), (&Value::Null, &true.into()));
+    assert_eq!(b.requests(), 0);
+    // With another one that may get requests, it is.
+    all[1].health = Health::Passing;
+    fake.set("web", &all);
+    wait::until("the ejection", SOON, || {
+        let _ = http::get(weir.front(), "/");
+        server(&weir, gone)["ejected_for_ms"].is_f64().then_some(())
+    });
+    assert_eq!(http::get(weir.front(), "/").unwrap().status, 200);
 }

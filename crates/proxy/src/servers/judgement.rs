@@ -100,7 +100,11 @@ impl<'a> Judgement<'a> {
         };
         // Loaded only after a failure.
         let endpoints = blame.is_against().then(|| self.live.endpoints());
-        let states = || endpoints.iter().flat_map(|known| known.all.iter().map(|one| &*one.state));
+        // Those that their source has taken out are no peers, and none of the ready ones that must be left.
+        let states = || {
+            let all = endpoints.iter().flat_map(|known| &known.all);
+            all.filter(|one| one.is_usable()).map(|one| &*one.state)
+        };
         let Some(ejected) = outlier::on_outcome(&attempt, policy, states) else {
             return;
         };

@@ -210,6 +210,8 @@ impl Loop {
         for service in &reported {
             self.show_source(service);
         }
+        // Names that the servers bring are looked up before anyone is told that all have been.
+        self.discovery.start_due(now);
         self.log_unresolved();
         self.show_tried();
     }

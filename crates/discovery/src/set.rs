@@ -142,9 +142,31 @@ impl Set {
     }
 
     /// Forgets the servers, which were those of another source: in the first answer of this one, fewer servers are
-    /// no failure.
-    pub fn forget_servers(&mut self) {
-        self.servers.clear();
+    /// no failure. Returns whether there were any.
+    pub fn forget_servers(&mut self, now: Moment) -> bool {
+        let had_any = !self.servers.is_empty();
+        if had_any {
+            self.servers.clear();
+            self.changed_at = Some(now);
+        }
+        had_any
+    }
+
+    /// Lets no server be held for longer than until `end`.
+    pub fn limit_held(&mut self, end: Moment) {
+        for one in self.servers.values_mut() {
+            one.held_until = one.held_until.map(|until| until.min(end));
+        }
+    }
+
+    /// Returns whether it has no servers.
+    pub fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
+    /// Returns whether its servers were dropped because the source had failed for `kept_max`.
+    pub fn is_dropped(&self) -> bool {
+        self.is_dropped
     }
 
     /// Applies an answer. `index`: that of the source, if it has one.

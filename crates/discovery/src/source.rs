@@ -2,8 +2,8 @@
 //! follows from it.
 //!
 //! The parts are the datacenters of Consul; every other source is one part. Servers of the first part are
-//! primaries, those of the others backups. An answer applies once every part has answered or failed, so that
-//! the servers of the others do not seem to be gone meanwhile.
+//! primaries, those of the others backups. While there are servers, an answer applies once every part has answered
+//! or failed, so that the servers of the others do not seem to be gone meanwhile.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::{Answer, Listed, Outcome, Row, Set, SetState};
 #[derive(Clone, Debug)]
 pub struct ServiceSource {
     policy: Arc<Discover>,
-    /// Names what is asked, for comparison: servers of another source are no measure for its answers.
+    /// Names what is asked where. The first answer of another source is not compared with the servers before.
     identity: Arc<str>,
     parts: Vec<Part>,
     set: Set,
-    /// That of the last answer.
+    /// Index of the last answer.
     index: Option<u64>,
     /// An answer has not been applied yet.
     is_waiting: bool,
@@ -95,7 +95,7 @@ impl ServiceSource {
 
     /// Takes over the servers of what the service had before, unless this source has answered. Its first answer is
     /// compared with them if they are of the same source; if not, it replaces them.
-    pub fn inherit(&mut self, before: &ServiceSource) {
+    pub fn inherit(&mut self, before: &ServiceSource, now: Moment) {
         if self.parts.iter().any(|part| part.is_answered) {
             return;
         }
@@ -105,11 +105,13 @@ impl ServiceSource {
                 part.answer = known.and_then(|known| known.answer.clone());
             }
             self.set = before.set.clone();
+            self.set.limit_held(now + self.policy.hold.max);
             self.servers = before.servers;
         } else {
             self.set.take_servers(&before.set);
             self.servers = Servers::OtherSource;
         }
+        self.note_failures();
     }
 
     /// Applies what a part has answered, or why it has not.
@@ -144,7 +146,7 @@ impl ServiceSource {
                 part.failing = Some((since, why));
             }
         }
-        if self.is_waiting && self.is_tried() {
+        if self.is_waiting && self.may_apply() {
             effect.outcome = self.apply(now);
         }
         self.note_failures();
@@ -153,7 +155,11 @@ impl ServiceSource {
 
     /// Does what is due at `now`; see [`Set::tick`].
     pub fn tick(&mut self, now: Moment) -> bool {
-        self.set.tick(&self.policy, now)
+        let changed = self.set.tick(&self.policy, now);
+        if self.set.is_dropped() {
+            self.parts.iter_mut().for_each(|part| part.answer = None);
+        }
+        changed
     }
 
     /// Returns when [`ServiceSource::tick`] next has something to do.
@@ -220,15 +226,26 @@ impl ServiceSource {
         })
     }
 
+    /// Returns whether the answers may apply: no part is left whose servers would seem to be gone. That of the
+    /// primaries must have answered before servers of another source are replaced.
+    fn may_apply(&self) -> bool {
+        let is_known = |part: &Part| part.answer.is_some() || part.failing.is_some();
+        let has_primaries = self.parts.first().is_none_or(|part| part.answer.is_some());
+        self.set.is_empty()
+            || self.parts.iter().all(is_known)
+                && (has_primaries || self.servers == Servers::Answered)
+    }
+
     fn apply(&mut self, now: Moment) -> Outcome {
         self.is_waiting = false;
         // Checked when each was accepted.
         let Ok(merged) = self.merged() else { return Outcome::default() };
-        if self.servers == Servers::OtherSource {
-            self.set.forget_servers();
-        }
+        let is_other = self.servers == Servers::OtherSource;
+        let had_others = is_other && self.set.forget_servers(now);
         self.servers = Servers::Answered;
-        self.set.on_answer(merged, self.index, &self.policy, now)
+        let mut outcome = self.set.on_answer(merged, self.index, &self.policy, now);
+        outcome.changed |= had_others;
+        outcome
     }
 
     fn note_failures(&mut self) {

@@ -1,6 +1,6 @@
 //! The history's last seconds as facts for the rules.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use control::SourceState;
@@ -38,7 +38,18 @@ pub(super) fn traffic(
         let (clients, clients_before) = clients.spans(live.name());
         Some(TrafficService { is_tcp, clients, clients_before, ..facts })
     });
-    Traffic { services: services.collect(), sources: sources.into_iter().map(source).collect() }
+    let services = services.collect();
+    let counts: HashMap<&Arc<str>, u64> = published
+        .services
+        .iter()
+        .filter(|live| live.spec().discover.is_some())
+        .map(|live| (live.name(), live.endpoints().all.len() as u64))
+        .collect();
+    let sources = sources.into_iter().map(|state| {
+        let servers = counts.get(&state.service).copied().unwrap_or(0);
+        TrafficSource { servers, ..source(state) }
+    });
+    Traffic { services, sources: sources.collect() }
 }
 
 fn source(state: SourceState) -> TrafficSource {
@@ -50,6 +61,8 @@ fn source(state: SourceState) -> TrafficSource {
         listed: set.listed as u64,
         not_ready: set.not_ready as u64,
         held: set.held as u64,
+        flapping: set.flapping as u64,
+        servers: 0,
         failing_s: set.failing_since.map(|since| now.since(since).as_secs()),
         error: set.error.unwrap_or_default(),
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use discovery::consul::{self, Blocking, Reading};
 use model::{Consul, HttpPeer, Moment, Text};
 use tls::rustls::ClientConfig;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use transport::client::{ClientError, Connection, ExchangeLimits, Request, Response};
 use transport::http2::Http2Client;
 
@@ -53,9 +53,12 @@ pub(super) struct Client {
     /// a new watch does not wait for the others.
     waiting: Semaphore,
     waiting_max: usize,
-    quick: Semaphore,
+    /// By datacenter, so that one that does not answer holds up no other.
+    quick: Vec<(Option<Box<str>>, Semaphore)>,
     /// Blocking queries for which there are permits at present.
     permits: Cell<usize>,
+    /// Permits that are in use and must not be given again.
+    excess: Cell<usize>,
     watches: Cell<usize>,
     /// Connections over HTTP/1.1 that no query uses.
     kept: RefCell<Vec<Connection>>,
@@ -111,6 +114,14 @@ pub(super) async fn watch(client: Rc<Client>, asked: Asked, sink: Sink) {
             let pause = ASKED_EVERY_MIN.saturating_sub(os::clock::now().since(begun));
             tokio::time::sleep(pause).await;
         }
+    }
+}
+
+/// Returns the datacenters to ask; `None` is the agent's own.
+pub(super) fn datacenters(consul: &Consul) -> Vec<Option<Box<str>>> {
+    match &*consul.datacenters {
+        [] => vec![None],
+        named => named.iter().cloned().map(Some).collect(),
     }
 }
 
@@ -208,8 +219,10 @@ impl Client {
         }
         let tls = consul.peer.ca.clone().map(tls::own_client_http2).transpose();
         let connections_max = consul.connections_max as usize;
-        let quick_max = (connections_max / 10).clamp(1, QUICK_MAX);
-        let waiting_max = connections_max.saturating_sub(quick_max).max(1);
+        let datacenters = datacenters(consul);
+        let quick_max = (connections_max / 10 / datacenters.len()).clamp(1, QUICK_MAX);
+        let waiting_max = connections_max.saturating_sub(quick_max * datacenters.len()).max(1);
+        let quick = datacenters.into_iter().map(|name| (name, Semaphore::new(quick_max)));
         Client {
             peer: consul.peer.clone(),
             tls: tls.map_err(|mistake| mistake.to_string()),
@@ -219,8 +232,9 @@ impl Client {
             wait: consul.wait,
             waiting: Semaphore::new(waiting_max),
             waiting_max,
-            quick: Semaphore::new(quick_max),
+            quick: quick.collect(),
             permits: Cell::new(waiting_max),
+            excess: Cell::new(0),
             watches: Cell::new(0),
             kept: RefCell::default(),
             shared: RefCell::default(),
@@ -236,9 +250,15 @@ impl Client {
 
     /// Asks, and waits for the answer: for `wait` if the query is a blocking one.
     async fn ask(&self, asked: &Asked, blocking: &Blocking) -> Result<Answered, String> {
-        let permits = if blocking.waits() { &self.waiting } else { &self.quick };
+        let begun = os::clock::now();
+        let quick = || self.quick.iter().find(|(name, _)| *name == asked.datacenter);
+        let permits = match quick().filter(|_| !blocking.waits()) {
+            Some((_, quick)) => quick,
+            None => &self.waiting,
+        };
         // The semaphores are never closed.
-        let Ok(_permit) = permits.acquire().await else { return Err(String::new()) };
+        let Ok(permit) = permits.acquire().await else { return Err(String::new()) };
+        let _permit = Held { permit: Some(permit), client: self, waits: blocking.waits() };
         let wait = self.wait();
         let path = asked.path(self.stale, blocking, wait);
         let waits = if blocking.waits() { wait + wait / 16 } else { Duration::ZERO };
@@ -247,7 +267,7 @@ impl Client {
         let request = Request { method: "GET", path: &path, host, fields: &self.fields, body: &[] };
         let mut is_first = true;
         loop {
-            let (mut connection, is_kept) = self.connection().await?;
+            let (mut connection, is_kept) = self.connection(begun).await?;
             match connection.exchange(&request, &limits).await {
                 Ok(response) => return self.answered(connection, response),
                 // The agent has closed it in the meantime.
@@ -278,17 +298,16 @@ impl Client {
         Ok(Answered { status: response.status, index, is_filtered, body, arrived })
     }
 
-    /// Returns a connection for one query, and whether it was there before.
-    async fn connection(&self) -> Result<(Connection, bool), String> {
+    /// Returns a connection for one query, and whether it was there before. `begun`: since when the query waits.
+    async fn connection(&self, begun: Moment) -> Result<(Connection, bool), String> {
         if let Some(known) = self.known() {
             return Ok((known, true));
         }
-        let begun = os::clock::now();
         let _opening = self.opening.lock().await;
         if let Some(known) = self.known() {
             return Ok((known, true));
         }
-        // Others have tried in the meantime: it would fail again, after another time limit.
+        // Another query has tried since then: it would fail again, after another time limit.
         if let Some((at, why)) = &*self.failed.borrow()
             && *at >= begun
         {
@@ -319,6 +338,7 @@ impl Client {
                 tracing::debug!(%error, "a connection to Consul has ended");
             }
         });
+        self.kept.borrow_mut().clear();
         self.permit(self.waiting_max.saturating_mul(shared.streams_max().max(1)));
         let connection = Connection::for_one(&shared);
         self.shared.borrow_mut().push(shared);
@@ -343,10 +363,33 @@ impl Client {
         let count = count.min(Semaphore::MAX_PERMITS / 2);
         let before = self.permits.replace(count);
         if count > before {
-            self.waiting.add_permits(count - before);
+            let (more, excess) = (count - before, self.excess.get());
+            self.excess.set(excess.saturating_sub(more));
+            self.waiting.add_permits(more.saturating_sub(excess));
         } else {
-            // Those that are in use are not taken back; with another protocol, all connections have failed before.
-            self.waiting.forget_permits(before - count);
+            let fewer = before - count;
+            let forgotten = self.waiting.forget_permits(fewer);
+            self.excess.set(self.excess.get() + fewer - forgotten);
+        }
+    }
+}
+
+/// A permit for one query.
+struct Held<'a> {
+    /// Present until it is dropped.
+    permit: Option<SemaphorePermit<'a>>,
+    client: &'a Client,
+    waits: bool,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let excess = self.client.excess.get();
+        if self.waits && excess > 0 {
+            self.client.excess.set(excess - 1);
+            if let Some(permit) = self.permit.take() {
+                permit.forget();
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::load::seen::{self, Seen};
 
 /// How often the files' metadata are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The files are read again after this many looks, so that it shows that they still are what they were.
+/// The files are read again after this many looks, so that a change that leaves their metadata equal is found.
 const LOOKS_MAX: u32 = 60;
 /// Maximum size of a file: some 10,000 targets.
 const FILE_MAX_BYTES: u64 = 1 << 20;

@@ -2,7 +2,7 @@
 //!
 //! [`names`] resolves servers given by name. [`sources`] follows sources that list a service's servers:
 //! one file for each kind of source reads its answers (`consul`, `file_sd`, `http_sd`), the crate
-//! `discovery` makes rows of them and decides which apply. Both together give each service its
+//! `discovery` converts them to rows and decides which apply. Both together give each service its
 //! [`EndpointSet`], and change nothing else.
 
 mod consul;
@@ -96,7 +96,9 @@ impl Discovery {
     /// Does what is due for sources: servers that were held leave, and so on. Returns the services whose
     /// servers changed.
     pub(crate) fn tick(&mut self, now: Moment) -> Vec<Arc<str>> {
-        self.sources.tick(now)
+        let changed = self.sources.tick(now);
+        self.names_are_old |= !changed.is_empty();
+        changed
     }
 
     /// Merges the answer for a name. Returns whether its addresses changed.

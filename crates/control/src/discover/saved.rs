@@ -1,8 +1,8 @@
 //! The file with the last servers of all sources, for a start while a source does not answer.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use discovery::{Saved, SavedService};
@@ -24,7 +24,9 @@ pub(super) struct StateFile {
 
 #[derive(Default)]
 struct Progress {
-    /// A thread writes the file.
+    /// Locked while the file is written.
+    file: Mutex<()>,
+    /// A thread writes the file, or is about to.
     is_writing: AtomicBool,
     /// The last write failed; that has been logged.
     has_failed: AtomicBool,
@@ -42,11 +44,21 @@ impl StateFile {
         self.saved.services.get(service)
     }
 
+    /// Forgets what an earlier process has saved.
+    pub(super) fn forget(&mut self) {
+        self.saved = Saved::default();
+    }
+
     /// Notes that servers have changed.
     pub(super) fn changed(&mut self, now: Moment) {
         if self.path.is_some() {
             self.write_at.get_or_insert(now + WRITE_AFTER);
         }
+    }
+
+    /// Returns whether the file lacks changes, or is still being written.
+    pub(super) fn is_behind(&self) -> bool {
+        self.write_at.is_some() || self.progress.is_writing.load(SeqCst)
     }
 
     /// Returns when the file is to be written.
@@ -69,11 +81,9 @@ impl StateFile {
         });
     }
 
-    /// Writes the file before it returns, unless it is being written.
+    /// Writes the file before it returns.
     pub(super) fn write_now(&mut self, saved: &Saved) {
-        if let Some(path) = &self.path
-            && !self.progress.is_writing.load(SeqCst)
-        {
+        if let Some(path) = &self.path {
             self.write_at = None;
             self.progress.write(path, saved);
         }
@@ -82,6 +92,7 @@ impl StateFile {
 
 impl Progress {
     fn write(&self, path: &Path, saved: &Saved) {
+        let _file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         // During an upgrade there are two processes.
         let new = path.with_added_extension(format!("{}.new", std::process::id()));
         let written = plain_file::replace(path, &new, &saved.bytes());

@@ -65,12 +65,13 @@ impl Sources {
         self.expect(snapshot, now);
         let mut expected = std::mem::take(&mut self.expected);
         let mut before = std::mem::take(&mut self.current);
+        let had_sources = !before.is_empty();
         for (name, policy) in sources(snapshot) {
             let is_same = |followed: &Followed| followed.is_for(policy, snapshot);
             let known = before.remove(name);
             let followed = match (expected.remove(name).filter(is_same), known) {
                 (Some(mut new), Some(known)) => {
-                    new.source.inherit(&known.source);
+                    new.source.inherit(&known.source, now);
                     new.note_names();
                     Some(new)
                 }
@@ -81,6 +82,11 @@ impl Sources {
             }
         }
         self.consul.retain(|(settings, _)| Some(settings) == snapshot.consul.as_ref());
+        // What services had at the start is of no use later; what they have now is.
+        self.state_file.forget();
+        if !self.current.is_empty() || had_sources {
+            self.state_file.changed(now);
+        }
         self.due.clear();
         let names: Vec<_> = self.current.keys().cloned().collect();
         for name in &names {
@@ -97,6 +103,11 @@ impl Sources {
 
     /// Starts to follow sources of a configuration that may come into force. Those in force stay as they are.
     pub(crate) fn expect(&mut self, snapshot: &Snapshot, now: Moment) {
+        // Those of a configuration that has not come into force.
+        let wanted: BTreeMap<_, _> = sources(snapshot).collect();
+        self.expected.retain(|name, followed| {
+            wanted.get(name).is_some_and(|policy| followed.is_for(policy, snapshot))
+        });
         for (name, policy) in sources(snapshot) {
             let known = self.current.get(name).into_iter().chain(self.expected.get(name));
             if !known.into_iter().any(|followed| followed.is_for(policy, snapshot)) {
@@ -128,7 +139,7 @@ impl Sources {
         let consul = snapshot.consul.clone().filter(|_| is_consul);
         let client = consul.as_ref().map(|settings| self.client(settings));
         let start = Start { name, watch: self.watches, reports: &self.reports };
-        let parts = parts(consul.as_deref());
+        let parts = consul.as_deref().map_or_else(|| vec![None], consul::datacenters);
         let tasks = match (&policy.source, &client) {
             (ServerSource::Consul { service, tag }, Some(client)) => {
                 let watches = parts.iter().enumerate().map(|(part, datacenter)| {
@@ -158,7 +169,7 @@ impl Sources {
         let identity = identity(policy, consul.as_deref());
         let mut source = ServiceSource::new(Arc::clone(policy), identity, parts);
         match (self.current.get(name), self.state_file.saved(name)) {
-            (Some(known), _) => source.inherit(&known.source),
+            (Some(known), _) => source.inherit(&known.source, now),
             (None, Some(saved)) if policy.saved => source.restore(saved, now),
             (None, _) => {}
         }
@@ -218,9 +229,9 @@ impl Sources {
         changed
     }
 
-    /// Writes the state file now, if it is due at some time. For the end of the process.
+    /// Writes the state file now, unless it is up to date. For the end of the process, and for an upgrade.
     pub(crate) fn save(&mut self) {
-        if self.state_file.next_due().is_some() {
+        if self.state_file.is_behind() {
             let saved = self.saved();
             self.state_file.write_now(&saved);
         }
@@ -295,22 +306,12 @@ impl Start<'_> {
     }
 }
 
-/// Returns the parts of a source: the datacenters of Consul, otherwise the whole.
-fn parts(consul: Option<&Consul>) -> Vec<Option<Box<str>>> {
-    let datacenters = consul.map(|consul| &*consul.datacenters).unwrap_or_default();
-    if datacenters.is_empty() {
-        vec![None]
-    } else {
-        datacenters.iter().cloned().map(Some).collect()
-    }
-}
-
 /// Returns what is asked where. The query of a URL may hold a secret, so only its hash is part of it.
 fn identity(policy: &Discover, consul: Option<&Consul>) -> Arc<str> {
     let source = &policy.source;
     match (source, consul) {
         (ServerSource::Consul { .. }, Some(consul)) => {
-            format!("{source} at {}", consul.peer.url).into()
+            format!("{source} at {} {}", consul.peer.url, consul.datacenters.join(" ")).into()
         }
         (ServerSource::HttpSd { peer, .. }, _) => {
             let mut hasher = DefaultHasher::new();

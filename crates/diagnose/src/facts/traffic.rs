@@ -31,6 +31,10 @@ pub struct TrafficSource {
     pub not_ready: u64,
     /// Servers that it no longer lists, together with most others, and that are kept.
     pub held: u64,
+    /// Servers that it lists and removes again and again.
+    pub flapping: u64,
+    /// All servers of the service, those in the file, too.
+    pub servers: u64,
     /// For how many seconds it has failed, if it does.
     pub failing_s: Option<u64>,
     /// Why it fails; empty: it does not.

@@ -17,19 +17,21 @@ use crate::words;
 
 pub(super) fn check(traffic: &Traffic, out: &mut Out) {
     for source in traffic.sources.iter().filter(|source| source.held > 0) {
-        let severity = if source.listed == 0 { Severity::Critical } else { Severity::Warning };
-        let before = words::sum([source.listed, source.held]);
+        let is_ready = source.listed > 0 || source.flapping > 0;
+        let severity = if is_ready { Severity::Warning } else { Severity::Critical };
+        let listed = words::sum([source.listed, source.flapping, source.not_ready]);
+        let before = words::sum([listed, source.held]);
         let what = format!(
             "{} lists {} of {} servers of {}; the missing ones are kept and used last.",
             source.source,
-            words::thousands(source.listed),
+            words::thousands(listed),
             words::thousands(before),
             source.service,
         );
         out.push(
             out.finding(source.service.clone(), severity, Certainty::Certain, what)
                 .about(&source.service, [""; 0])
-                .evidence(Evidence::count("servers that are listed", source.listed, ""))
+                .evidence(Evidence::count("servers that are listed", listed, ""))
                 .evidence(Evidence::count("servers that are kept", source.held, ""))
                 .why("A source that fails may look like servers that are gone.")
                 .remedy(

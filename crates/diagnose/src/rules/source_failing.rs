@@ -1,7 +1,7 @@
 //! The source that a service takes its servers from cannot be read.
 //!
 //! **When.** Consul, the files or the HTTP server that `discover` of the service names have not given a usable
-//! answer for at least 30 seconds: warning. Critical if the service has no servers for that reason.
+//! answer for at least 30 seconds: warning. Critical if the service has no servers at all.
 //!
 //! **Why.** Weir goes on with the servers of the last good answer, so requests are served. But it does not see
 //! servers that are added or removed meanwhile: new ones get no requests, and removed ones still do until their
@@ -24,7 +24,7 @@ pub(super) fn check(traffic: &Traffic, out: &mut Out) {
         let Some(failing_s) = source.failing_s.filter(|seconds| *seconds >= FAILING_S_MIN) else {
             continue;
         };
-        let servers = words::sum([source.listed, source.not_ready, source.held]);
+        let servers = source.servers;
         let severity = if servers == 0 { Severity::Critical } else { Severity::Warning };
         let since = words::duration(std::time::Duration::from_secs(failing_s));
         let what = match servers {

@@ -64,10 +64,11 @@ fn at(second: u64) -> Moment {
 }
 
 #[test]
-fn servers_of_further_parts_are_backups_and_nothing_applies_before_all_have_been_tried() {
+fn servers_of_further_parts_are_backups() {
     let mut source = source("consul web", &["dc1", "dc2"]);
+    // Without servers the first answer applies, although the other part has not been tried.
     source.on_report(0, report("a b"), at(0));
-    assert_eq!((picture(&source).as_str(), source.is_tried()), ("", false));
+    assert_eq!((picture(&source).as_str(), source.is_tried()), ("a b", false));
     source.on_report(1, report("c a"), at(1));
     assert_eq!((picture(&source).as_str(), source.is_tried()), ("a b (c)", true));
     source.on_report(0, report("b"), at(2));
@@ -92,8 +93,9 @@ fn a_part_that_fails_keeps_its_servers_and_the_others_change() {
     assert!(!source.tick(at(299)));
     assert!(source.tick(at(300)));
     assert_eq!(picture(&source), "");
+    // What was dropped does not come back with the answer of another part.
     assert!(source.on_report(1, report("c"), at(400)).answers_again);
-    assert_eq!(picture(&source), "a (c) e");
+    assert_eq!(picture(&source), "(c)");
 }
 
 #[test]
@@ -105,21 +107,43 @@ fn a_reload_keeps_the_servers_until_the_new_source_has_answered() {
 
     // The same source with other settings: what is held stays held.
     let mut same = source("consul web", &["dc1"]);
-    same.inherit(&before);
+    same.inherit(&before, at(2));
     assert_eq!(picture(&same), "A B C");
     same.on_report(0, report("a"), at(2));
     assert_eq!(picture(&same), "a B C");
 
     // Another source replaces them, however few it lists.
     let mut other = source("consul web, tag v2", &["dc1"]);
-    other.inherit(&before);
+    other.inherit(&before, at(2));
     assert_eq!((picture(&other).as_str(), other.saved()), ("A B C", None));
     other.on_report(0, report("-"), at(3));
     assert_eq!(picture(&other), "A B C");
     other.on_report(0, report("d"), at(4));
     assert_eq!(picture(&other), "d");
-    // Once it has answered, it does not look back.
-    other.inherit(&before);
+    // Once it has answered, it does not look back. An empty answer replaces the servers, too.
+    let mut empty = source("consul web, tag v3", &["dc1"]);
+    empty.inherit(&before, at(2));
+    assert!(empty.on_report(0, report(""), at(3)).outcome.changed);
+    assert_eq!(picture(&empty), "");
+
+    // Another list of datacenters: nothing is replaced before the first has answered.
+    let mut more = source("consul web dc1 dc2", &["dc1", "dc2"]);
+    more.inherit(&before, at(2));
+    more.on_report(0, report("-"), at(3));
+    more.on_report(1, report("x y z"), at(3));
+    assert_eq!(picture(&more), "A B C");
+    more.on_report(0, report("a"), at(4));
+    assert_eq!(picture(&more), "a (x) (y) (z)");
+
+    // A shorter hold_max counts for those that are held already.
+    let short = Discover { hold: Hold { share: 0.5, max: Duration::ZERO }, ..policy() };
+    let parts = [Some("dc1".into())];
+    let mut short = ServiceSource::new(Arc::new(short), "consul web".into(), parts);
+    short.inherit(&before, at(2));
+    assert!(short.tick(at(2)));
+    assert_eq!(picture(&short), "");
+
+    other.inherit(&before, at(2));
     assert_eq!(picture(&other), "d");
 }
 

@@ -210,7 +210,7 @@ impl Loop {
         for service in &reported {
             self.show_source(service);
         }
-        // Names that the servers bring are looked up before anyone is told that all have been.
+        // Otherwise names of new servers would not be among those that a start or a reload waits for.
         self.discovery.start_due(now);
         self.log_unresolved();
         self.show_tried();

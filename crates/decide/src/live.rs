@@ -426,16 +426,7 @@ fn rows(spec: &Service, discovered: &EndpointSet) -> Vec<EndpointRow> {
     let mut rows = Vec::with_capacity(spec.servers.len());
     for server in &spec.servers {
         let name: Arc<str> = server.target.to_string().into();
-        let row = |address, listing| EndpointRow {
-            name: Arc::clone(&name),
-            address,
-            zone: server.zone.clone(),
-            weight: server.weight,
-            backup: server.backup,
-            in_flight_max: server.in_flight_max,
-            version: server.version,
-            listing,
-        };
+        let row = |address, listing| EndpointRow::of(server, Arc::clone(&name), address, listing);
         let known = discovered.rows.iter().filter(|found| found.name == name);
         match &server.target {
             ServerTarget::Address(address) => {

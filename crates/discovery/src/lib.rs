@@ -18,5 +18,5 @@ mod stated;
 
 pub use row::{Answer, REFUSED_MAX, ROWS_MAX, Readiness, Refused, Row};
 pub use saved::{Saved, SavedService};
-pub use set::{Listed, Outcome, Set, SetState, names};
+pub use set::{Listed, Outcome, Set, SetState};
 pub use source::{Effect, ServiceSource};

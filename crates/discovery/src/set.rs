@@ -7,7 +7,7 @@
 //! good answer stays.
 
 use std::collections::btree_map::Entry as Slot;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -385,15 +385,6 @@ fn standing(readiness: Readiness) -> Standing {
         Readiness::Maintenance => Standing::Maintenance,
         Readiness::Critical => Standing::Critical,
     }
-}
-
-/// Returns the names among the servers of a set: they have to be resolved.
-pub fn names<'s>(servers: impl Iterator<Item = &'s ServerSpec>) -> BTreeSet<&'s str> {
-    let names = servers.filter_map(|server| match &server.target {
-        ServerTarget::Name { host, .. } => Some(host.as_str()),
-        ServerTarget::Address(_) => None,
-    });
-    names.collect()
 }
 
 #[cfg(test)]

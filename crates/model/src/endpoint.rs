@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Address, Listing, ServerVersion, Standing};
+use crate::{Address, Listing, ServerSpec, ServerVersion, Standing};
 
 /// One server of a service, resolved to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,26 @@ pub struct EndpointRow {
 }
 
 impl EndpointRow {
+    /// Returns the row of a server at one of its addresses. `name`: its target as text.
+    pub fn of(
+        server: &ServerSpec,
+        name: Arc<str>,
+        address: Address,
+        listing: Option<Arc<Listing>>,
+    ) -> EndpointRow {
+        let ServerSpec { target: _, zone, weight, backup, in_flight_max, version } = server;
+        EndpointRow {
+            name,
+            address,
+            zone: zone.clone(),
+            weight: *weight,
+            backup: *backup,
+            in_flight_max: *in_flight_max,
+            version: *version,
+            listing,
+        }
+    }
+
     /// Returns whether new requests may go to it as far as its source is concerned.
     pub fn is_ready(&self) -> bool {
         self.listing.as_ref().is_none_or(|listing| listing.standing.is_ready())

@@ -30,7 +30,7 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<(Vec<u8>, Metadata)> {
 }
 
 /// Replaces the file at `path`, so that after a crash it has either the old or the new contents, readable by
-/// its owner only. `new`, in the same directory, is written first; nobody else may use that name.
+/// its owner only. `new`, in the same directory, is written first; no other thread or process may use that name.
 ///
 /// # Errors
 /// When it cannot be written; the file at `path` is as before then.

@@ -264,7 +264,7 @@ fn put_json(path: &Path, value: &impl Serialize) -> Result<(), StateError> {
 }
 
 fn put(path: &Path, contents: &[u8]) -> Result<(), StateError> {
-    // The caller holds the directory's lock, so nobody else uses that name.
+    // The caller holds the directory's lock, so no other process uses that name.
     os::plain_file::replace(path, &path.with_added_extension("new"), contents)
         .map_err(|error| StateError(format!("cannot write {}: {error}", path.display())))
 }

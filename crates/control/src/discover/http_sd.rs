@@ -1,10 +1,12 @@
 //! An HTTP server that answers in the format of Prometheus's HTTP-based service discovery, asked at an
 //! interval.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use discovery::prometheus;
 use model::HttpPeer;
+use tls::rustls::ClientConfig;
 use transport::client::{Connection, ExchangeLimits, Request};
 
 use super::parsed;
@@ -22,8 +24,13 @@ const JITTER_SHARE: f64 = 0.1;
 /// Reports the targets that the server lists, now and at each interval.
 pub(super) async fn watch(peer: HttpPeer, interval: Duration, port: Option<u16>, sink: Sink) {
     let mut rng = fastrand::Rng::new();
+    let tls = peer.ca.clone().map(tls::own_client).transpose();
+    let tls = tls.map_err(|mistake| mistake.to_string());
     loop {
-        let answer = ask(&peer).await;
+        let answer = match &tls {
+            Ok(tls) => ask(&peer, tls.as_ref()).await,
+            Err(why) => Err(why.clone()),
+        };
         let arrived = os::clock::now();
         let (options, object) = (prometheus::Options { port }, peer.url.without_query());
         let found = match answer {
@@ -36,10 +43,8 @@ pub(super) async fn watch(peer: HttpPeer, interval: Duration, port: Option<u16>,
     }
 }
 
-async fn ask(peer: &HttpPeer) -> Result<Vec<u8>, String> {
-    let tls = peer.ca.clone().map(tls::own_client).transpose();
-    let tls = tls.map_err(|mistake| mistake.to_string())?;
-    let connection = Connection::to(&peer.url, tls.as_ref(), CONNECT_MAX, EXCHANGE_MAX).await;
+async fn ask(peer: &HttpPeer, tls: Option<&Arc<ClientConfig>>) -> Result<Vec<u8>, String> {
+    let connection = Connection::to(&peer.url, tls, CONNECT_MAX, EXCHANGE_MAX).await;
     let mut connection = connection.map_err(|error| error.to_string())?;
     let fields = [
         ("Accept", "application/json"),

@@ -215,16 +215,9 @@ fn endpoints<'a>(
     let mut add = |server: &ServerSpec, listing: Option<&Arc<Listing>>| {
         let name: Arc<str> = server.target.to_string().into();
         let new = addresses(&server.target).into_iter().filter(|address| seen.insert(*address));
-        rows.extend(new.map(|address| EndpointRow {
-            name: name.clone(),
-            address,
-            zone: server.zone.clone(),
-            weight: server.weight,
-            backup: server.backup,
-            in_flight_max: server.in_flight_max,
-            version: server.version,
-            listing: listing.cloned(),
-        }));
+        rows.extend(
+            new.map(|address| EndpointRow::of(server, name.clone(), address, listing.cloned())),
+        );
     };
     service.servers.iter().for_each(|server| add(server, None));
     let in_file = service.servers.len();

@@ -138,7 +138,11 @@ impl Sources {
         let is_consul = matches!(policy.source, ServerSource::Consul { .. });
         let consul = snapshot.consul.clone().filter(|_| is_consul);
         let client = consul.as_ref().map(|settings| self.client(settings));
-        let start = Start { name, watch: self.watches, reports: &self.reports };
+        let watch = self.watches;
+        let sink = |part| Sink {
+            origin: Origin { service: Arc::clone(name), watch, part },
+            reports: self.reports.clone(),
+        };
         let parts = consul.as_deref().map_or_else(|| vec![None], consul::datacenters);
         let tasks = match (&policy.source, &client) {
             (ServerSource::Consul { service, tag }, Some(client)) => {
@@ -149,8 +153,7 @@ impl Sources {
                         datacenter: datacenter.clone(),
                         reading: Reading { limits: policy.limits, port: policy.port },
                     };
-                    let watch = consul::watch(Rc::clone(client), asked, start.sink(part));
-                    tokio::task::spawn_local(watch)
+                    tokio::task::spawn_local(consul::watch(Rc::clone(client), asked, sink(part)))
                 });
                 watches.collect()
             }
@@ -158,12 +161,12 @@ impl Sources {
             (ServerSource::Consul { .. }, None) => Vec::new(),
             (ServerSource::FileSd { folder, names }, _) => {
                 let (folder, names) = (folder.clone(), names.clone());
-                let watch = file_sd::watch(folder, names, policy.port, start.sink(0));
-                vec![tokio::task::spawn_local(watch)]
+                let task = file_sd::watch(folder, names, policy.port, sink(0));
+                vec![tokio::task::spawn_local(task)]
             }
             (ServerSource::HttpSd { peer, interval }, _) => {
-                let watch = http_sd::watch(peer.clone(), *interval, policy.port, start.sink(0));
-                vec![tokio::task::spawn_local(watch)]
+                let task = http_sd::watch(peer.clone(), *interval, policy.port, sink(0));
+                vec![tokio::task::spawn_local(task)]
             }
         };
         let identity = identity(policy, consul.as_deref());
@@ -179,7 +182,6 @@ impl Sources {
                 %service, %source, servers, "using the saved servers until the source answers"
             );
         }
-        let watch = self.watches;
         let mut followed = Followed { source, consul, watch, has_names: false, tasks };
         followed.note_names();
         followed
@@ -289,20 +291,6 @@ impl Sources {
             set: followed.source.state(),
             is_restored: followed.source.is_restored(),
         })
-    }
-}
-
-/// Starts the tasks of one service.
-struct Start<'a> {
-    name: &'a Arc<str>,
-    watch: u64,
-    reports: &'a mpsc::Sender<Reported>,
-}
-
-impl Start<'_> {
-    fn sink(&self, part: usize) -> Sink {
-        let origin = Origin { service: Arc::clone(self.name), watch: self.watch, part };
-        Sink { origin, reports: self.reports.clone() }
     }
 }
 

@@ -137,12 +137,6 @@ impl Connection {
         request: &Request<'_>,
         limits: &ExchangeLimits,
     ) -> Result<Response, ClientError> {
-        if !self.idle {
-            return Err(ClientError::BadRequest("the connection is not fit for another exchange"));
-        }
-        request.check()?;
-        // Until it has ended successfully; a dropped future leaves it so.
-        self.idle = false;
         let mut response = None;
         match timeout(limits.timeout, self.run(request, limits, &mut response)).await {
             Err(_) => Err(ClientError::Timeout { in_body: response.is_some() }),
@@ -200,24 +194,27 @@ impl Connection {
         }
     }
 
-    /// Performs one exchange. The response is stored as soon as its head is known, so that a
-    /// timeout can tell whether it happened in the body.
-    async fn run(
-        &mut self,
-        request: &Request<'_>,
-        limits: &ExchangeLimits,
-        response: &mut Option<Response>,
-    ) -> Result<(), ClientError> {
-        let Connection { link, inbox, outbox, head, trailers, idle, exchanges } = self;
-        let exchange;
-        let stream = match link {
-            Link::Http1(stream) => &*stream,
+    /// Sends a request and returns the response as it arrives, once its head is there. The caller bounds the time.
+    /// The connection is not [`reusable`](Connection::reusable) afterwards.
+    ///
+    /// # Errors
+    /// The request could not be sent, or no valid head came.
+    pub async fn begin(&mut self, request: &Request<'_>) -> Result<Incoming<'_>, ClientError> {
+        if !self.idle {
+            return Err(ClientError::BadRequest("the connection is not fit for another exchange"));
+        }
+        request.check()?;
+        // Until it has ended successfully; a dropped future leaves it so.
+        self.idle = false;
+        let Connection { link, inbox, outbox, head, trailers, exchanges, .. } = self;
+        let exchange = match link {
+            Link::Http1(_) => None,
             Link::Http2(client) => {
                 *inbox = Inbox::default();
-                exchange = client.open(RequestBody::Length(request.body.len() as u64));
-                &exchange
+                Some(client.open(RequestBody::Length(request.body.len() as u64)))
             }
         };
+        let stream = exchange.as_ref().unwrap_or_else(|| link.stream());
         trailers.clear();
         request.encode(outbox);
         // A server may answer and close before it has read everything: its answer counts, and a
@@ -231,34 +228,80 @@ impl Connection {
             framing => framing,
         };
         let closes = matches!(framing, ResponseBody::UntilClose) && !stream.is_exchange();
+        let body = Body::of_response(framing);
+        Ok(Incoming { connection: self, exchange, body, closes })
+    }
+
+    /// Performs one exchange. The response is stored as soon as its head is known, so that a
+    /// timeout can tell whether it happened in the body.
+    async fn run(
+        &mut self,
+        request: &Request<'_>,
+        limits: &ExchangeLimits,
+        response: &mut Option<Response>,
+    ) -> Result<(), ClientError> {
+        let mut incoming = self.begin(request).await?;
         let response = response.insert(Response {
-            status: head.status(),
-            keep_alive: head.keep_alive() && !closes,
+            status: incoming.status(),
+            keep_alive: incoming.connection.head.keep_alive() && !incoming.closes,
             body: Vec::new(),
             truncated: false,
         });
-        let mut body = Body::of_response(framing);
-        while !body.is_done() {
-            let kept = &mut response.body;
-            let mut over = false;
-            let keep = |piece: &[u8]| {
-                let room = limits.body_max_bytes - kept.len();
-                kept.extend_from_slice(&piece[..piece.len().min(room)]);
-                over = piece.len() > room;
-            };
-            body.read(stream, inbox, keep).await?;
-            if over {
-                response.truncated = true;
-                response.keep_alive = false;
-                break;
-            }
+        let mut over = false;
+        while !over
+            && incoming
+                .read(|piece| {
+                    let room = limits.body_max_bytes - response.body.len();
+                    response.body.extend_from_slice(&piece[..piece.len().min(room)]);
+                    over = piece.len() > room;
+                })
+                .await?
+        {}
+        if over {
+            response.truncated = true;
+            response.keep_alive = false;
         }
-        *trailers = stream.take_trailers();
+        let Incoming { connection, exchange, .. } = incoming;
+        let Connection { link, inbox, trailers, idle, exchanges, .. } = connection;
+        *trailers = exchange.as_ref().unwrap_or_else(|| link.stream()).take_trailers();
         *exchanges += 1;
         // Bytes after the response belong to no request: no later response could be trusted.
         *idle = response.keep_alive && !request.asks_to_close() && inbox.unread().is_empty();
         response.keep_alive = *idle;
         Ok(())
+    }
+}
+
+/// A response whose body is read as it arrives.
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    connection: &'a mut Connection,
+    /// The stream of this exchange, over HTTP/2.
+    exchange: Option<Stream>,
+    body: Body,
+    /// The connection ends with the body.
+    closes: bool,
+}
+
+impl Incoming<'_> {
+    /// Returns the final status (1xx are skipped).
+    pub fn status(&self) -> u16 {
+        self.connection.head.status()
+    }
+
+    /// Waits for the next piece of the body, without its framing, and passes it to `sink`. Returns false, at once,
+    /// at the end of the body. A call may also yield no piece. If the future is dropped, nothing is lost.
+    ///
+    /// # Errors
+    /// The connection failed, or the body's framing is invalid.
+    pub async fn read(&mut self, sink: impl FnMut(&[u8])) -> Result<bool, ClientError> {
+        let Incoming { connection, exchange, body, .. } = self;
+        if body.is_done() {
+            return Ok(false);
+        }
+        let stream = exchange.as_ref().unwrap_or_else(|| connection.link.stream());
+        body.read(stream, &mut connection.inbox, sink).await?;
+        Ok(true)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use model::{
     Action, Address, Balance, Certificate, CheckKind, Consul, Content, ContentCoding, Discover,
-    ErrorPage, ErrorSet, FieldChanges, FieldMatch, HostPattern, Listener, Log, LogSample,
-    Maintenance, PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, ServerSource,
-    Service, ServiceTls, Snapshot, Text, UnknownNames,
+    ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch, HostPattern, Listener, Log, LogSample,
+    Maintenance, Nomad, Otlp, PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route,
+    ServerSource, Service, ServiceTls, Snapshot, Text, UnknownNames,
 };
 use serde_json::{Value, json};
 
@@ -44,18 +44,7 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
             "interval_ms": millis(snapshot.metrics.interval),
             "prefix": snapshot.metrics.prefix,
         },
-        "otlp": snapshot.otlp.as_ref().map(|otlp| json!({
-            "endpoint": otlp.collector.url.to_string(),
-            "ca": otlp.collector.ca.as_ref().map(|ca| &ca.path),
-            "header": otlp.fields.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-            "service_name": otlp.service_name,
-            "traces": otlp.traces.as_ref().map(|traces| json!({
-                "sample": shares(&traces.shares),
-                "traces_per_cause_max": traces.per_cause_max,
-            })),
-            "metrics_interval_ms": otlp.metrics_interval.map(millis),
-            "logs": otlp.logs,
-        })),
+        "otlp": snapshot.otlp.as_ref().map(otlp),
         "acme": snapshot.acme.as_ref().map(|acme| json!({
             "directory": &*acme.directory,
             "ca": acme.ca.path,
@@ -75,7 +64,9 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
         })),
         "doctor": { "interval_ms": snapshot.doctor.interval.map(millis) },
         "resolver": snapshot.resolver.map(|address| address.to_string()),
-        "consul": snapshot.consul.as_deref().map(consul),
+        "consul": snapshot.registries.consul.as_deref().map(consul),
+        "nomad": snapshot.registries.nomad.as_deref().map(nomad),
+        "etcd": snapshot.registries.etcd.as_deref().map(etcd),
         "listeners": snapshot.listeners.iter().map(|l| listener(l, snapshot)).collect::<Value>(),
         "routes": snapshot.routes.iter().map(|r| route(r, snapshot, id)).collect::<Value>(),
         "services": snapshot.services.iter().map(|one| service(one)).collect::<Value>(),
@@ -439,16 +430,59 @@ fn certificate(certificate: &Certificate) -> Value {
     })
 }
 
+/// Returns what is sent by OTLP as JSON.
+fn otlp(otlp: &Otlp) -> Value {
+    json!({
+        "endpoint": otlp.collector.url.to_string(),
+        "ca": otlp.collector.ca.as_ref().map(|ca| &ca.path),
+        "header": otlp.fields.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "service_name": otlp.service_name,
+        "traces": otlp.traces.as_ref().map(|traces| json!({
+            "sample": shares(&traces.shares),
+            "traces_per_cause_max": traces.per_cause_max,
+        })),
+        "metrics_interval_ms": otlp.metrics_interval.map(millis),
+        "logs": otlp.logs,
+    })
+}
+
 /// Returns how Consul is reached as JSON.
 fn consul(consul: &Consul) -> Value {
     json!({
         "address": consul.peer.url.to_string(),
         "ca": consul.peer.ca.as_ref().map(|ca| &ca.path),
+        "certificate": consul.peer.certificate.as_deref().map(certificate),
         "has_token": consul.token.is_some(),
         "datacenters": consul.datacenters,
-        "stale": consul.stale,
-        "wait_ms": millis(consul.wait),
-        "connections_max": consul.connections_max,
+        "stale": consul.queries.stale,
+        "wait_ms": millis(consul.queries.wait),
+        "connections_max": consul.queries.connections_max,
+    })
+}
+
+/// Returns how Nomad is reached as JSON.
+fn nomad(nomad: &Nomad) -> Value {
+    json!({
+        "address": nomad.peer.url.to_string(),
+        "ca": nomad.peer.ca.as_ref().map(|ca| &ca.path),
+        "certificate": nomad.peer.certificate.as_deref().map(certificate),
+        "has_token": nomad.token.is_some(),
+        "namespace": nomad.namespace,
+        "region": nomad.region,
+        "stale": nomad.queries.stale,
+        "wait_ms": millis(nomad.queries.wait),
+        "connections_max": nomad.queries.connections_max,
+    })
+}
+
+/// Returns how etcd is reached as JSON.
+fn etcd(etcd: &Etcd) -> Value {
+    let first = etcd.endpoints.first();
+    json!({
+        "endpoints": etcd.endpoints.iter().map(|peer| peer.url.to_string()).collect::<Vec<_>>(),
+        "ca": first.and_then(|peer| peer.ca.as_ref()).map(|ca| &ca.path),
+        "certificate": first.and_then(|peer| peer.certificate.as_deref()).map(certificate),
+        "user": etcd.user.as_ref().map(|(name, _)| name.shown()),
     })
 }
 
@@ -458,7 +492,7 @@ fn discover(discover: &Discover) -> Value {
         "source": discover.source.to_string(),
         "interval_ms": match &discover.source {
             ServerSource::HttpSd { interval, .. } => Some(millis(*interval)),
-            ServerSource::Consul { .. } | ServerSource::FileSd { .. } => None,
+            _ => None,
         },
         "port": discover.port,
         "in_flight": discover.limits.as_str(),

@@ -9,17 +9,18 @@ use std::sync::Arc;
 
 use model::{
     Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Consul, Content, Cors,
-    ErrorPage, FieldMatch, Forward, HostPattern, Listener, ListenerId, ListenerTls, Material,
-    Metrics, MetricsListener, Mirror, Otlp, PathMatch, Protocol, RequestFilter, Respond,
-    ResponseFilter, Route, RouteMatch, Service, Snapshot, Split, Text,
+    ErrorPage, Etcd, FieldMatch, Forward, HostPattern, Listener, ListenerId, ListenerTls, Material,
+    Metrics, MetricsListener, Mirror, Nomad, Otlp, PathMatch, Protocol, Registries, RequestFilter,
+    Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot, Split, Text,
 };
 
 use crate::diagnostic::At;
-use crate::files::{Contents, PageFiles, RouteFiles};
+use crate::files::{Contents, PageFiles, RegistryPeers, RouteFiles};
 use crate::names::Names;
 use crate::raw::{
     Document, RawAction, RawAdmin, RawBody, RawContent, RawErrorPage, RawListener, RawMetrics,
-    RawMetricsListener, RawMirror, RawProtocol, RawRateLimit, RawRespond, RawRoute, RawService,
+    RawMetricsListener, RawMirror, RawProtocol, RawRateLimit, RawRegistries, RawRespond, RawRoute,
+    RawService,
 };
 
 /// Returns `None` if a name refers to nothing, which `check` has reported.
@@ -39,8 +40,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
     let metrics = metrics(document.metrics, files.metrics);
     let otlp = document.otlp.zip(files.collector);
     let otlp = otlp.map(|(raw, collector)| Otlp { collector, ..raw.otlp });
-    let consul = document.consul.zip(files.consul);
-    let consul = consul.map(|(raw, peer)| Arc::new(Consul { peer, ..raw.consul }));
+    let registries = registries(document.registries, files.registries);
     let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
     for (mut raw, files) in document.routes.into_iter().zip(files.routes) {
         let RouteFiles { content, pages } = files;
@@ -81,7 +81,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         otlp,
         acme,
         resolver: document.resolver,
-        consul,
+        registries,
         log: document.log.log,
         reload: document.reload,
         doctor: document.doctor,
@@ -90,6 +90,17 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         authentications: authentications?,
         services: services?,
     })
+}
+
+fn registries(raw: RawRegistries, peers: RegistryPeers) -> Registries {
+    let consul = raw.consul.zip(peers.consul);
+    let nomad = raw.nomad.zip(peers.nomad);
+    let etcd = raw.etcd.zip(peers.etcd);
+    Registries {
+        consul: consul.map(|(raw, peer)| Arc::new(Consul { peer, ..raw.settings })),
+        nomad: nomad.map(|(raw, peer)| Arc::new(Nomad { peer, ..raw.settings })),
+        etcd: etcd.map(|(raw, endpoints)| Arc::new(Etcd { endpoints, ..raw.settings })),
+    }
 }
 
 /// Adds each certificate that listeners ask for once to the settings. `None`: there is none.

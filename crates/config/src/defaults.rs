@@ -159,13 +159,20 @@ pub(crate) const TOKEN_LEEWAY: Duration = secs(60);
 
 /// The agent of Consul on this machine.
 pub(crate) const CONSUL: &str = "http://127.0.0.1:8500";
-pub(crate) const CONSUL_STALE: bool = true;
-/// Shorter than Consul's own five minutes: when a restored catalogue has a smaller index, an agent may hold a
-/// question for as long as this.
-pub(crate) const CONSUL_WAIT: Duration = secs(60);
 /// Half of what Consul allows a client address (`http_max_conns_per_client`), so that two balancers on one
 /// address fit.
 pub(crate) const CONSUL_CONNECTIONS_MAX: u64 = 100;
+/// The agent of Nomad on this machine.
+pub(crate) const NOMAD: &str = "http://127.0.0.1:4646";
+/// Half of what Nomad allows a client address.
+pub(crate) const NOMAD_CONNECTIONS_MAX: u64 = 50;
+/// A member of etcd on this machine.
+pub(crate) const ETCD: &str = "http://127.0.0.1:2379";
+/// Of blocking queries.
+pub(crate) const STALE: bool = true;
+/// Shorter than the five minutes of Consul and Nomad: when a restored catalogue has a smaller index, an agent may
+/// hold a query for as long as this.
+pub(crate) const QUERY_WAIT: Duration = secs(60);
 /// Servers are kept when fewer than half of them are listed all at once.
 pub(crate) const HOLD_SHARE: f64 = 0.5;
 /// Long enough for a person to look.

@@ -269,7 +269,7 @@ pub(crate) fn shown_path(path: &Path) -> String {
 }
 
 /// Quotes text from the file for a message: escaped and bounded.
-pub(crate) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     const CHARS_MAX: usize = 60;
     let mut shown: String = text.chars().take(CHARS_MAX).flat_map(char::escape_debug).collect();
     if text.chars().nth(CHARS_MAX).is_some() {
@@ -288,7 +288,7 @@ pub(crate) fn either(names: &[&str]) -> String {
 }
 
 /// Returns the name among `known` that `word` was probably meant to be.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |s: &str| s.to_lowercase().replace(['_', ' '], "-");
     let word = plain(word);
     let errors_max = (word.chars().count() / 3).max(1);

@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use model::Material;
 
-pub use diagnostic::{Diagnostic, Label, Severity, Span, Subject};
+pub use diagnostic::{Diagnostic, Label, Severity, Span, Subject, nearest, quote};
 pub use diff::{Changed, Changes, Diff, diff};
 pub use files::SYSTEM_AUTHORITIES;
 pub use include::matches;

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_resolver::proto::op::{Message, ResponseCode};
-use hickory_resolver::proto::rr::{RData, Record, RecordType};
+use hickory_resolver::proto::rr::rdata::SRV;
+use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use model::{
-    Balance, Check, Log, QueueLimits, Reload, Retries, ServerSpec, ServerTarget, Service,
-    ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
+    Balance, Check, Log, QueueLimits, Registries, Reload, Retries, ServerSpec, ServerTarget,
+    Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
 };
 use tokio::net::UdpSocket;
 
@@ -43,7 +44,7 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         admin: None,
         metrics: model::Metrics::none(),
         resolver,
-        consul: None,
+        registries: Registries::default(),
         log: Log::none(),
         reload: Reload { watch: false },
         doctor: model::Doctor { interval: None },
@@ -119,6 +120,7 @@ pub(crate) fn tcp_check(interval_ms: u64) -> Check {
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     Addresses(Vec<IpAddr>, u32),
+    Services(Vec<SRV>, u32),
     Empty,
     NoSuchName,
     ServerFailure,
@@ -127,6 +129,14 @@ pub(crate) enum Reply {
 /// Addresses with a TTL in seconds.
 pub(crate) fn addresses(addresses: &[&str], ttl_s: u32) -> Reply {
     Reply::Addresses(addresses.iter().map(|a| a.parse().expect("an address")).collect(), ttl_s)
+}
+
+/// SRV records with a TTL in seconds: priority, weight, port, target.
+pub(crate) fn services(records: &[(u16, u16, u16, &str)], ttl_s: u32) -> Reply {
+    let record = |&(priority, weight, port, target): &(u16, u16, u16, &str)| {
+        SRV::new(priority, weight, port, Name::from_ascii(target).expect("a name"))
+    };
+    Reply::Services(records.iter().map(record).collect(), ttl_s)
 }
 
 /// A DNS server on UDP. Names that were not set do not exist.
@@ -157,6 +167,11 @@ impl DnsServer {
         replies.insert((host.into(), RecordType::AAAA), v6);
     }
 
+    /// Sets what it answers for SRV.
+    pub(crate) fn set_services(&self, name: &str, reply: Reply) {
+        self.replies.borrow_mut().insert((name.into(), RecordType::SRV), reply);
+    }
+
     async fn serve(self, socket: UdpSocket) {
         let mut buffer = [0; 4096];
         while let Ok((length, peer)) = socket.recv_from(&mut buffer).await {
@@ -178,6 +193,11 @@ impl DnsServer {
             Reply::Addresses(addresses, ttl_s) => {
                 answer.add_answers(addresses.into_iter().map(|address| {
                     Record::from_rdata(question.name().clone(), ttl_s, RData::from(address))
+                }));
+            }
+            Reply::Services(services, ttl_s) => {
+                answer.add_answers(services.into_iter().map(|service| {
+                    Record::from_rdata(question.name().clone(), ttl_s, RData::SRV(service))
                 }));
             }
             Reply::Empty => {}

@@ -23,16 +23,15 @@
 //! A target that is listed again with the same values is one server. With other values, the first one counts
 //! and the other is refused.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use config::{ServerTexts, listed_server};
 use serde::Deserialize;
 use serde_saphyr::UserMessageFormatter;
 
+use crate::address::with_port;
+use crate::merged::Distinct;
 use crate::row::{check_count, object_name, reason};
 use crate::stated::{Candidate, Key, chosen};
 use crate::{Answer, Readiness, Row};
@@ -141,7 +140,7 @@ fn answer(groups: Option<Vec<Group>>, object: &str, options: Options) -> Result<
     check_count(groups.iter().map(|group| group.targets().len()).sum())?;
     let mut answer = Answer::default();
     let name: Arc<str> = object_name(object).into();
-    let mut places = HashMap::new();
+    let mut distinct = Distinct::default();
     for group in &groups {
         let of_group = ServerTexts {
             address: "",
@@ -152,7 +151,7 @@ fn answer(groups: Option<Vec<Group>>, object: &str, options: Options) -> Result<
             version: group.stated(Key::Version, VERSION),
         };
         for target in group.targets() {
-            let address = address(target, options.port);
+            let address = with_port(target, options.port);
             let server = match listed_server(&ServerTexts { address: &address, ..of_group }) {
                 Ok(server) => server,
                 Err(why) => {
@@ -160,17 +159,9 @@ fn answer(groups: Option<Vec<Group>>, object: &str, options: Options) -> Result<
                     continue;
                 }
             };
-            match places.entry(server.target.clone()) {
-                Entry::Vacant(place) => {
-                    place.insert(answer.rows.len());
-                    let object = Arc::clone(&name);
-                    answer.rows.push(Row { server, readiness: Readiness::Ready, object });
-                }
-                Entry::Occupied(place) if answer.rows[*place.get()].server == server => {}
-                Entry::Occupied(place) => {
-                    let why = "listed more than once with different values; the first counts";
-                    answer.refuse(object, &format!("{}: {why}", place.key()));
-                }
+            let row = Row { server, readiness: Readiness::Ready, object: Arc::clone(&name) };
+            if let Err(why) = distinct.add(row, &mut answer) {
+                answer.refuse(object, &why);
             }
         }
     }
@@ -184,65 +175,4 @@ fn of_target(target: &str, address: &str, why: &str) -> String {
     }
     let shown: String = target.chars().take(60).collect();
     format!("target \"{}\": {why}", shown.escape_debug())
-}
-
-/// Returns the target with `port` in place of its own port, if it has one. A text that is not a host, or a
-/// host and a port, remains as it is, and is refused as an address.
-fn address(target: &str, port: Option<u16>) -> Cow<'_, str> {
-    let Some(port) = port else { return target.into() };
-    if target.parse::<Ipv6Addr>().is_ok() {
-        // `::1:9100` is an address by itself, but was probably meant as one with a port.
-        let (before, last) = target.rsplit_once(':').unwrap_or((target, ""));
-        let is_unclear =
-            last.len() > 1 && last.parse::<u16>().is_ok() && before.parse::<Ipv6Addr>().is_ok();
-        return if is_unclear { target.into() } else { format!("[{target}]:{port}").into() };
-    }
-    let (host, own) = match target.strip_prefix('[').and_then(|rest| rest.find(']')) {
-        // After the bracket, which has been stripped, and the one that was found.
-        Some(at) => match target.split_at(at + 2) {
-            (host, "") => (host, None),
-            (host, rest) => (host, Some(rest.strip_prefix(':').unwrap_or("no port"))),
-        },
-        None => match target.rsplit_once(':') {
-            Some((host, own)) => (host, Some(own)),
-            None => (target, None),
-        },
-    };
-    match own {
-        Some(own) if own.parse::<u16>().is_err() => target.into(),
-        Some(_) | None => format!("{host}:{port}").into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_configured_port_replaces_that_of_the_target() {
-        for (target, wanted) in [
-            ("10.0.1.5:9100", "10.0.1.5:80"),
-            ("10.0.1.5", "10.0.1.5:80"),
-            ("a.internal:9100", "a.internal:80"),
-            ("a.internal", "a.internal:80"),
-            ("[::1]:9100", "[::1]:80"),
-            ("[::1]", "[::1]:80"),
-            ("::1", "[::1]:80"),
-            ("2001:db8::9100", "[2001:db8::9100]:80"),
-            ("1:2:3:4:5:6:7:9100", "[1:2:3:4:5:6:7:9100]:80"),
-            // Perhaps with a port, so it is refused.
-            ("::1:9100", "::1:9100"),
-            // Not hosts: they are refused as they are.
-            ("http://a.internal/metrics", "http://a.internal/metrics"),
-            ("http://a", "http://a"),
-            ("[::1]x", "[::1]x"),
-            ("a:", "a:"),
-            ("a:b", "a:b"),
-            ("[é]:1", "[é]:80"),
-            ("", ":80"),
-        ] {
-            assert_eq!(address(target, Some(80)), wanted, "{target}");
-            assert_eq!(address(target, None), target);
-        }
-    }
 }

@@ -12,6 +12,24 @@ pub(crate) enum Key {
     Version,
 }
 
+impl Key {
+    /// Returns how a tag that states the value begins.
+    fn tag(self) -> &'static str {
+        match self {
+            Key::Zone => "weir.zone=",
+            Key::Weight => "weir.weight=",
+            Key::Backup => "weir.backup=",
+            Key::InFlightMax => "weir.in_flight_max=",
+            Key::Version => "weir.version=",
+        }
+    }
+}
+
+/// Returns the value that the first tag for this key states.
+pub(crate) fn tagged(tags: &[String], key: Key) -> Option<&str> {
+    tags.iter().find_map(|tag| tag.strip_prefix(key.tag()))
+}
+
 /// A text that may be the value of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate<'a> {

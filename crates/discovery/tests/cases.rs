@@ -7,7 +7,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use discovery::consul::{self, Reading};
+use discovery::etcd::{self, Keys};
+use discovery::nomad;
 use discovery::prometheus::{self, Options};
+use discovery::rows;
 use discovery::{Answer, Row};
 use model::ListedLimits;
 
@@ -94,6 +97,40 @@ fn answers_of_consul_become_the_expected_rows() {
     compare("consul", 10, |_, bytes| {
         shown("limits of each server", read(bytes, ListedLimits::Each))
             + &shown("limits added", read(bytes, ListedLimits::Added))
+    });
+}
+
+#[test]
+fn answers_of_nomad_become_the_expected_rows() {
+    compare("nomad", 8, |_, bytes| {
+        let read = |limits, port, tag: Option<&str>| {
+            nomad::registrations(bytes, &nomad::Reading { limits, port, tag: tag.map(Into::into) })
+        };
+        shown("limits of each server", read(ListedLimits::Each, None, None))
+            + &shown("limits added", read(ListedLimits::Added, None, None))
+            + &shown("with the tag v1, port 8080", read(ListedLimits::Each, Some(8080), Some("v1")))
+    });
+}
+
+#[test]
+fn files_of_rows_become_the_expected_rows() {
+    compare("rows", 12, |file, bytes| {
+        let object = format!("servers/{}", file.file_name().unwrap().to_str().unwrap());
+        shown("port of the server", rows::toml(bytes, &object, None))
+            + &shown("port 8443", rows::toml(bytes, &object, Some(8443)))
+    });
+}
+
+#[test]
+fn keys_of_etcd_become_the_expected_rows() {
+    compare("etcd", 10, |_, bytes| {
+        let read = |limits, port| {
+            let keys = Keys::listed(bytes, "/web/", etcd::Reading { limits, port })?;
+            Ok(keys.answer())
+        };
+        shown("limits of each server", read(ListedLimits::Each, None))
+            + &shown("limits added", read(ListedLimits::Added, None))
+            + &shown("port 8443", read(ListedLimits::Each, Some(8443)))
     });
 }
 

@@ -6,21 +6,40 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use discovery::consul::{self, Reading};
+use discovery::etcd::{self, Keys};
+use discovery::nomad;
 use discovery::prometheus::{Options, json, yaml};
+use discovery::rows;
 use discovery::{Answer, REFUSED_MAX, ROWS_MAX};
 use model::ListedLimits;
 
+/// The name of a source's entry, with a character that must not be shown.
+const OBJECT: &str = "o\n";
 const PORT_8080: Options = Options { port: Some(8080) };
 
 /// Reads the bytes in every way, and checks the bounds of what is returned.
 fn read_all(bytes: &[u8]) {
-    let object = "o\n".repeat(1_000);
+    for options in [Options::default(), PORT_8080] {
+        check(yaml(bytes, &OBJECT.repeat(1_000), &options));
+    }
+    read_all_but_yaml(bytes);
+}
+
+/// As [`read_all`]. YAML takes most of its time, and JSON is YAML, too.
+fn read_all_but_yaml(bytes: &[u8]) {
+    let object = OBJECT.repeat(1_000);
     for options in [Options::default(), PORT_8080] {
         check(json(bytes, &object, &options));
-        check(yaml(bytes, &object, &options));
     }
     check(read(bytes, ListedLimits::Each));
     check(read(bytes, ListedLimits::Added));
+    let of_nomad = nomad::Reading { limits: ListedLimits::Added, port: None, tag: None };
+    check(nomad::registrations(bytes, &of_nomad));
+    check(rows::toml(bytes, &object, None));
+    check(keys(bytes).map(|keys| keys.answer()));
+    check(watched(bytes).map(|keys| keys.answer()));
+    let (why, _) = etcd::refusal(500, bytes);
+    check(Err(why));
 }
 
 fn check(answer: Result<Answer, String>) {
@@ -38,24 +57,28 @@ fn check(answer: Result<Answer, String>) {
     }
 }
 
-fn cases() -> Vec<Vec<u8>> {
+/// Returns the answers in the cases, each with how it is read.
+fn cases() -> Vec<(fn(&[u8]), Vec<u8>)> {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let folders = ["prometheus", "consul"].map(|folder| std::fs::read_dir(cases.join(folder)));
-    let mut files: Vec<_> = folders
-        .into_iter()
-        .flat_map(Result::unwrap)
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension != "expected"))
-        .collect();
-    files.sort();
-    files.iter().map(|file| std::fs::read(file).unwrap()).collect()
+    let mut all = Vec::new();
+    for folder in ["consul", "etcd", "nomad", "prometheus", "rows"] {
+        let read: fn(&[u8]) = if folder == "prometheus" { read_all } else { read_all_but_yaml };
+        let entries = std::fs::read_dir(cases.join(folder)).unwrap();
+        let mut files: Vec<_> = entries
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|extension| extension != "expected"))
+            .collect();
+        files.sort();
+        all.extend(files.iter().map(|file| (read, std::fs::read(file).unwrap())));
+    }
+    all
 }
 
 #[test]
 fn every_prefix_of_an_answer_is_read_or_refused() {
-    for bytes in cases() {
+    for (read, bytes) in cases() {
         for end in 0..=bytes.len() {
-            read_all(&bytes[..end]);
+            read(&bytes[..end]);
         }
     }
 }
@@ -64,7 +87,7 @@ fn every_prefix_of_an_answer_is_read_or_refused() {
 fn changed_bytes_are_read_or_refused() {
     let marks = b"[]{}\"\\:,-&*!?|>%@`'#\n\t \0\xff09";
     let mut random = fastrand::Rng::with_seed(0x5eed);
-    for bytes in cases().into_iter().filter(|bytes| !bytes.is_empty()) {
+    for (read, bytes) in cases().into_iter().filter(|(_, bytes)| !bytes.is_empty()) {
         for _ in 0..200 {
             let mut bytes = bytes.clone();
             for _ in 0..random.usize(1..=4) {
@@ -77,7 +100,7 @@ fn changed_bytes_are_read_or_refused() {
                     _ => {}
                 }
             }
-            read_all(&bytes);
+            read(&bytes);
         }
     }
 }
@@ -85,7 +108,20 @@ fn changed_bytes_are_read_or_refused() {
 #[test]
 fn nesting_is_bounded() {
     const DEPTH: usize = 100_000;
-    for opening in ["[", "{\"a\":", "- ", "? ", "[{\"targets\":", "{a: ", "!a ", "&a "] {
+    for opening in [
+        "[",
+        "{\"a\":",
+        "- ",
+        "? ",
+        "[{\"targets\":",
+        "{a: ",
+        "!a ",
+        "&a ",
+        "a.",
+        "[a.",
+        "[[a.",
+        "a = {a.",
+    ] {
         read_all(opening.repeat(DEPTH).as_bytes());
     }
     for before in [
@@ -93,6 +129,13 @@ fn nesting_is_bounded() {
         "- labels: ",
         "[{\"targets\": ",
         "[{\"Node\": ",
+        "[{\"Tags\": ",
+        "server = ",
+        "server = [{a = ",
+        "[[server]]\na = ",
+        "{\"kvs\": ",
+        "{\"result\": {\"events\": ",
+        "{\"result\": {\"ignored\": ",
         "[{\"Node\": {\"Node\": \"n\", \"Address\": \"10.0.0.1\", \"Ignored\": ",
     ] {
         read_all(format!("{before}{}", "[".repeat(DEPTH)).as_bytes());
@@ -155,8 +198,24 @@ fn an_answer_with_too_many_servers_is_refused_as_a_whole() {
         };
         format!("[{}]", (0..count).map(instance).collect::<Vec<_>>().join(","))
     };
+    let registrations = |count: usize| {
+        let one = |at: usize| {
+            let (high, low) = (at / 256, at % 256);
+            format!("{{\"ID\": \"{at}\", \"Address\": \"10.{high}.{low}.1\", \"Port\": 80}}")
+        };
+        let text = format!("[{}]", (0..count).map(one).collect::<Vec<_>>().join(","));
+        let reading = nomad::Reading { limits: ListedLimits::Each, port: None, tag: None };
+        nomad::registrations(text.as_bytes(), &reading)
+    };
+    let in_toml = |count: usize| {
+        let one =
+            |at: usize| format!("[[server]]\naddress = \"10.{}.{}.1:80\"\n", at / 256, at % 256);
+        rows::toml((0..count).map(one).collect::<String>().as_bytes(), "a.toml", None)
+    };
     let options = Options::default();
     for (most, more) in [
+        (registrations(ROWS_MAX), registrations(ROWS_MAX + 1)),
+        (in_toml(ROWS_MAX), in_toml(ROWS_MAX + 1)),
         (
             json(targets(ROWS_MAX).as_bytes(), "a", &options),
             json(targets(ROWS_MAX + 1).as_bytes(), "a", &options),
@@ -198,9 +257,36 @@ fn texts_of_the_source_are_cut_and_escaped() {
         format!(
             "[{{\"Node\": {{\"Node\": \"{long}\", \"Address\": \"a\"}}, \"Service\": {{\"ID\": \"{long}\", \"Port\": 80}}}}]"
         ),
+        format!("[{{\"ID\": \"{long}\", \"Address\": \"{long}\", \"Port\": 80}}]"),
+        format!("[[server]]\naddress = \"a:1\"\n\"{}\" = 1\n", long.replace("\\u001b", "\\u202e")),
+        format!("[[server]]\naddress = \"{long}\"\n"),
+        format!("\"{long}\" = 1\n"),
+        format!("{{\"header\": {{\"revision\": \"{long}\"}}}}"),
+        format!("{{\"result\": {{\"canceled\": true, \"cancel_reason\": \"{long}\"}}}}\n"),
+        format!("{{\"error\": {{\"message\": \"{long}\"}}}}\n"),
+        format!("{{\"error\": \"{long}\"}}"),
     ] {
         read_all(text.as_bytes());
     }
+}
+
+const OF_ETCD: etcd::Reading = etcd::Reading { limits: ListedLimits::Each, port: None };
+
+fn keys(bytes: &[u8]) -> Result<Keys, String> {
+    Keys::listed(bytes, "/web/", OF_ETCD)
+}
+
+/// Reads the bytes as messages of a watch.
+fn watched(bytes: &[u8]) -> Result<Keys, String> {
+    let mut keys = keys(b"{\"header\":{\"revision\":\"1\"}}").unwrap();
+    let mut lines = etcd::Lines::new();
+    lines.push(bytes);
+    while let Some(line) = lines.next_line()? {
+        if let etcd::Step::Ended(why) = keys.on_message(line)? {
+            check(Err(why));
+        }
+    }
+    Ok(keys)
 }
 
 fn read(bytes: &[u8], limits: ListedLimits) -> Result<Answer, String> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{HttpPeer, Moment, Text};
+use crate::{HttpPeer, Moment};
 
 /// Where a service's servers come from, besides those in the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,30 @@ pub enum ServerSource {
         /// Only instances with this tag.
         tag: Option<Arc<str>>,
     },
+    /// The registrations of a service in Nomad.
+    Nomad {
+        /// The service's name there.
+        service: Arc<str>,
+        /// Only registrations with this tag.
+        tag: Option<Arc<str>>,
+    },
+    /// The keys below a prefix in etcd: each is a server.
+    Etcd {
+        /// The prefix; ends in a slash.
+        prefix: Arc<str>,
+    },
+    /// SRV records.
+    DnsSrv {
+        /// Their name, lower case: `_http._tcp.web.example`.
+        name: Box<str>,
+    },
+    /// Files with rows in TOML.
+    Files {
+        /// Their folder, an absolute path.
+        folder: PathBuf,
+        /// Their names, in which `*` stands for any text.
+        names: Box<str>,
+    },
     /// Files in the format of Prometheus's file-based service discovery.
     FileSd {
         /// Their folder, an absolute path.
@@ -56,6 +80,10 @@ impl ServerSource {
     pub fn kind(&self) -> ServerSourceWord {
         match self {
             ServerSource::Consul { .. } => ServerSourceWord::Consul,
+            ServerSource::Nomad { .. } => ServerSourceWord::Nomad,
+            ServerSource::Etcd { .. } => ServerSourceWord::Etcd,
+            ServerSource::DnsSrv { .. } => ServerSourceWord::DnsSrv,
+            ServerSource::Files { .. } => ServerSourceWord::Files,
             ServerSource::FileSd { .. } => ServerSourceWord::FileSd,
             ServerSource::HttpSd { .. } => ServerSourceWord::HttpSd,
         }
@@ -67,9 +95,13 @@ impl fmt::Display for ServerSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())?;
         match self {
-            ServerSource::Consul { service, tag: None } => write!(f, " {service}"),
-            ServerSource::Consul { service, tag: Some(tag) } => write!(f, " {service}, tag {tag}"),
-            ServerSource::FileSd { folder, names } => {
+            ServerSource::Consul { service, tag } | ServerSource::Nomad { service, tag } => {
+                write!(f, " {service}")?;
+                tag.as_ref().map_or(Ok(()), |tag| write!(f, ", tag {tag}"))
+            }
+            ServerSource::Etcd { prefix } => write!(f, " {prefix}"),
+            ServerSource::DnsSrv { name } => write!(f, " {name}"),
+            ServerSource::Files { folder, names } | ServerSource::FileSd { folder, names } => {
                 write!(f, " {}", folder.join(&**names).display())
             }
             ServerSource::HttpSd { peer, .. } => write!(f, " {}", peer.url.without_query()),
@@ -81,6 +113,10 @@ crate::word_of! {
     /// The configuration word of a [`ServerSource`].
     ServerSource as ServerSourceWord {
         Consul { .. } = "consul",
+        Nomad { .. } = "nomad",
+        Etcd { .. } = "etcd",
+        DnsSrv { .. } = "dns_srv",
+        Files { .. } = "files",
         FileSd { .. } = "file_sd",
         HttpSd { .. } = "http_sd",
     }
@@ -105,24 +141,6 @@ pub struct Hold {
     pub share: f64,
     /// For how long.
     pub max: Duration,
-}
-
-/// How Consul is reached. One for all services.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Consul {
-    /// An agent or a server; its URL has no path.
-    pub peer: HttpPeer,
-    /// The ACL token (`X-Consul-Token`).
-    pub token: Option<Text>,
-    /// The datacenters that are asked: servers of the first are primaries, those of the others backups. Empty:
-    /// the agent's own.
-    pub datacenters: Vec<Box<str>>,
-    /// Whether servers other than the leader may answer.
-    pub stale: bool,
-    /// How long Consul holds a blocking query while nothing changes.
-    pub wait: Duration,
-    /// Connections at the same time. More services than that share them.
-    pub connections_max: u32,
 }
 
 crate::words! {

@@ -27,6 +27,7 @@ mod networks;
 mod otlp;
 mod outcome;
 pub mod path;
+mod registries;
 mod server_latency;
 mod server_state;
 mod server_version;
@@ -57,7 +58,7 @@ pub use client_address::{AddressField, AddressFound, ClientAddress};
 pub use condition::{CertificateNames, CertificatePart, Condition, ConditionOn, Pattern, Test};
 pub use cors::{Cors, CorsOrigin};
 pub use discover::{
-    Consul, Discover, Hold, ListedLimits, Listing, ServerSource, ServerSourceWord, Standing,
+    Discover, Hold, ListedLimits, Listing, ServerSource, ServerSourceWord, Standing,
 };
 pub use endpoint::{EndpointRow, EndpointSet};
 pub use error_page::{ErrorPage, ErrorSet};
@@ -71,6 +72,7 @@ pub use moment::Moment;
 pub use networks::Networks;
 pub use otlp::{Otlp, TraceSample};
 pub use outcome::{Attempt, Timings};
+pub use registries::{BlockingQueries, Consul, Etcd, Nomad, Registries};
 pub use server_latency::ServerLatency;
 pub use server_state::{Administrative, CauseCounts, Health, ServerState};
 pub use server_version::{ServerVersion, StatedVersion};

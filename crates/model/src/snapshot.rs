@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::{
     Acme, AcmeCertificate, Address, Admin, Authentication, AuthenticationId, Certificate,
-    ClientAddress, Consul, ErrorPage, HostPattern, ListenerTls, Log, Metrics, Networks, Otlp,
+    ClientAddress, ErrorPage, HostPattern, ListenerTls, Log, Metrics, Networks, Otlp, Registries,
     Route, Service, SocketAccess,
 };
 
@@ -57,8 +57,8 @@ pub struct Snapshot {
     pub acme: Option<Arc<Acme>>,
     /// The DNS server for servers' names; `None`: those of /etc/resolv.conf.
     pub resolver: Option<SocketAddr>,
-    /// How Consul is reached; `None`: no service comes from there.
-    pub consul: Option<Arc<Consul>>,
+    /// How the registries of servers are reached.
+    pub registries: Registries,
     /// Logs.
     pub log: Log,
     /// Automatic reload.
@@ -95,7 +95,7 @@ impl Snapshot {
             otlp: None,
             acme: None,
             resolver: None,
-            consul: None,
+            registries: Registries::default(),
             log: Log::none(),
             reload: Reload { watch: false },
             doctor: Doctor { interval: None },

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use http::Uri;
 use http::uri::PathAndQuery;
 
-use crate::Material;
+use crate::{Certificate, Material};
 
 /// An `http` or `https` URL (RFC 9110 section 4.2), without user information.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +26,8 @@ pub struct HttpPeer {
     pub url: HttpUrl,
     /// The authorities that its certificate is verified by, PEM; `None`: the URL is not `https`.
     pub ca: Option<Material>,
+    /// The certificate that Weir presents if it is asked for one.
+    pub certificate: Option<Box<Certificate>>,
 }
 
 /// Why a text is no [`HttpUrl`]; displays as half a sentence.

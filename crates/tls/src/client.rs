@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Material, ServiceTls, TlsVersion};
+use model::{HttpPeer, Material, ServiceTls, TlsVersion};
 use rustls::ClientConfig;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
@@ -21,12 +21,20 @@ pub fn own_client(ca: Material) -> Result<Arc<ClientConfig>, Mistake> {
     client(&ServiceTls { name: None, verify: true, ca, certificate: None }, &[b"http/1.1"])
 }
 
-/// As [`own_client`], over HTTP/2 if the server agrees to it, otherwise over HTTP/1.1.
+/// Returns the TLS configuration for requests that Weir sends itself to a peer. `alpn`: as for [`client`]. `None`:
+/// its URL is not `https`.
 ///
 /// # Errors
-/// The first error in the authorities.
-pub fn own_client_http2(ca: Material) -> Result<Arc<ClientConfig>, Mistake> {
-    client(&ServiceTls { name: None, verify: true, ca, certificate: None }, &[b"h2", b"http/1.1"])
+/// The first error in the authorities or in the certificate that Weir presents.
+pub fn to_peer(peer: &HttpPeer, alpn: &[&[u8]]) -> Result<Option<Arc<ClientConfig>>, Mistake> {
+    let Some(ca) = peer.ca.clone() else { return Ok(None) };
+    let tls = ServiceTls {
+        name: None,
+        verify: true,
+        ca,
+        certificate: peer.certificate.as_deref().cloned(),
+    };
+    client(&tls, alpn).map(Some)
 }
 
 /// Returns the TLS configuration for connections to a service's servers. `alpn`: as for

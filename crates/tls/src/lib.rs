@@ -23,7 +23,7 @@ use std::sync::Arc;
 use rustls::crypto::CryptoProvider;
 
 pub use challenges::{ACME_TLS_1, CHALLENGES_PENDING_MAX, Challenges, HTTP_01_PREFIX, Pending};
-pub use client::{client, own_client, own_client_http2};
+pub use client::{client, own_client, to_peer};
 pub use facts::{Facts, KeyKind, Validity, certificate, date, facts};
 pub use identity::{certificate_names, common_name, identity};
 pub use kept::{Kept, listener_alpn, service_alpn};

@@ -3,9 +3,9 @@
 
 mod acme;
 mod authentications;
-mod discover;
 mod listeners;
 mod otlp;
+mod registries;
 mod routes;
 mod services;
 
@@ -28,7 +28,7 @@ pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) 
     listeners::check(document, problems);
     acme::check(document, problems);
     otlp::check(document, problems);
-    discover::check(document, problems);
+    registries::check(document, problems);
     routes::check(document, names, problems);
     services::check(document, names, problems);
     authentications::check(document, names, problems);

@@ -5,6 +5,7 @@
 //! that is not handled. Values that may be secrets are not shown.
 
 mod listener;
+mod registries;
 mod route;
 mod service;
 #[cfg(test)]
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    AccessLog, Acme, Admin, Authentication, AuthenticationScheme, Consul, Doctor, Log, LogSample,
+    AccessLog, Acme, Admin, Authentication, AuthenticationScheme, Doctor, Log, LogSample,
     Maintenance, Metrics, MetricsListener, Otlp, RedactQuery, Reload, ServiceId, Snapshot,
     TraceSample,
 };
@@ -116,7 +117,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         otlp,
         acme,
         resolver,
-        consul,
+        registries,
         log,
         reload,
         doctor,
@@ -161,7 +162,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     words.value("resolver", resolver, &after.resolver, |resolver| {
         or(resolver.as_ref(), "the system's")
     });
-    consul_words(consul.as_deref(), after.consul.as_deref(), &mut words);
+    registries::words(registries, &after.registries, &mut words);
     log_settings(log, &after.log, &mut words);
     let Reload { watch } = reload;
     words.value("reload.watch", watch, &after.reload.watch, yes_no);
@@ -223,23 +224,6 @@ fn metrics_words(before: &Metrics, after: &Metrics, words: &mut Words) {
     words.value("metrics.graphite", graphite, &after.graphite, |to| or(to.as_ref(), "none"));
     words.value("metrics.interval", interval, &after.interval, time);
     words.value("metrics.prefix", prefix, &after.prefix, String::clone);
-}
-
-fn consul_words(before: Option<&Consul>, after: Option<&Consul>, words: &mut Words) {
-    words.value("consul.address", &before, &after, |consul| {
-        or(consul.map(|consul| &consul.peer.url), "not used")
-    });
-    let (Some(before), Some(after)) = (before, after) else { return };
-    let Consul { peer, token, datacenters, stale, wait, connections_max } = before;
-    words.hidden("consul.ca", &peer.ca, &after.peer.ca);
-    words.hidden("consul.token", token, &after.token);
-    words.value("consul.datacenters", datacenters, &after.datacenters, |all| {
-        if all.is_empty() { "the agent's".to_owned() } else { joined(all) }
-    });
-    words.value("consul.stale", stale, &after.stale, yes_no);
-    words.value("consul.wait", wait, &after.wait, time);
-    let max = &after.connections_max;
-    words.value("consul.connections_max", connections_max, max, u32::to_string);
 }
 
 fn otlp_words(before: Option<&Otlp>, after: Option<&Otlp>, words: &mut Words) {

@@ -17,10 +17,11 @@ use model::{
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
 use crate::diagnostic::{At, Diagnostic, Problems, Severity, Span, quote, shown_path};
+use crate::include::Pattern;
 use crate::names::Names;
 use crate::raw::{
-    Document, RawAction, RawCertificate, RawDiscover, RawErrorPage, RawListenerTls, RawRespond,
-    RawRoute, RawServiceTls, RawSource, RawUnknownNames,
+    Document, RawAction, RawCertificate, RawDiscover, RawErrorPage, RawListenerTls, RawRegistry,
+    RawRespond, RawRoute, RawServiceTls, RawSource, RawUnknownNames,
 };
 use crate::sources::Sources;
 use crate::{Found, Surroundings, Unreadable};
@@ -47,8 +48,7 @@ pub(crate) struct Contents {
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
     /// In order of the services.
     pub(crate) discover: Vec<Option<Arc<Discover>>>,
-    /// The agent of Consul.
-    pub(crate) consul: Option<HttpPeer>,
+    pub(crate) registries: RegistryPeers,
     /// The collector of telemetry.
     pub(crate) collector: Option<HttpPeer>,
     /// How certificates are obtained; which ones is not filled in.
@@ -63,6 +63,13 @@ pub(crate) struct Contents {
     pub(crate) listener_pages: Vec<PageFiles>,
     /// In order of the services.
     pub(crate) service_pages: Vec<PageFiles>,
+}
+
+/// The registries that services use, with what their files provide.
+pub(crate) struct RegistryPeers {
+    pub(crate) consul: Option<HttpPeer>,
+    pub(crate) nomad: Option<HttpPeer>,
+    pub(crate) etcd: Option<Vec<HttpPeer>>,
 }
 
 /// The contents of error pages, in their order; `None` also for a page without a file.
@@ -89,6 +96,7 @@ pub(crate) fn read(
     let services = document.services.iter();
     let keys = services.clone().map(|service| service.affinity_key.as_ref());
     let metrics = document.metrics.listener.as_ref().and_then(|listener| listener.tls.as_ref());
+    let registries = &document.registries;
     Contents {
         acme: document.acme.as_ref().and_then(|raw| reader.acme(raw, document)),
         metrics: metrics.and_then(|raw| reader.listener(raw)),
@@ -96,10 +104,15 @@ pub(crate) fn read(
             let ca = raw.ca.as_ref().map(|ca| ("ca", ca));
             reader.peer(&raw.endpoint, ca, &raw.endpoint.span)
         }),
-        consul: document.consul.as_ref().filter(|_| document.uses_consul()).and_then(|raw| {
-            let ca = raw.ca.as_ref().map(|ca| ("ca", ca));
-            reader.peer(&raw.address, ca, &raw.address.span)
-        }),
+        registries: RegistryPeers {
+            consul: reader
+                .registry(document, registries.consul.as_ref())
+                .and_then(|mut all| all.pop()),
+            nomad: reader
+                .registry(document, registries.nomad.as_ref())
+                .and_then(|mut all| all.pop()),
+            etcd: reader.registry(document, registries.etcd.as_ref()),
+        },
         discover: services
             .clone()
             .map(|service| {
@@ -303,12 +316,18 @@ impl Reader<'_> {
             RawSource::Consul { service, tag } => {
                 ServerSource::Consul { service: Arc::clone(service), tag: tag.clone() }
             }
-            RawSource::Files(at) => {
-                let folder = At { value: at.value.folder().to_path_buf(), span: at.span.clone() };
-                let folder = self.surroundings.absolute(&self.path(&folder));
-                ServerSource::FileSd { folder, names: at.value.name().into() }
+            RawSource::Nomad { service, tag } => {
+                ServerSource::Nomad { service: Arc::clone(service), tag: tag.clone() }
             }
-            RawSource::Http { url, ca, interval } => {
+            RawSource::Etcd { prefix } => ServerSource::Etcd { prefix: Arc::clone(prefix) },
+            RawSource::DnsSrv(name) => ServerSource::DnsSrv { name: name.clone() },
+            RawSource::Files(at) => {
+                ServerSource::Files { folder: self.folder(at), names: at.value.name().into() }
+            }
+            RawSource::FileSd(at) => {
+                ServerSource::FileSd { folder: self.folder(at), names: at.value.name().into() }
+            }
+            RawSource::HttpSd { url, ca, interval } => {
                 let ca = ca.as_ref().map(|ca| ("ca", ca));
                 let peer = self.peer(url, ca, &raw.span)?;
                 ServerSource::HttpSd { peer, interval: *interval }
@@ -317,6 +336,38 @@ impl Reader<'_> {
         let RawDiscover { port, limits, hold, saved, kept_max, .. } = raw;
         let (port, limits, hold, saved, kept_max) = (*port, *limits, *hold, *saved, *kept_max);
         Some(Discover { source, port, limits, hold, saved, kept_max })
+    }
+
+    /// Returns the folder of a pattern, an absolute path.
+    fn folder(&self, at: &At<Pattern>) -> PathBuf {
+        let folder = At { value: at.value.folder().to_path_buf(), span: at.span.clone() };
+        self.surroundings.absolute(&self.path(&folder))
+    }
+
+    /// Returns the peers of a registry; `None` also if no service uses it.
+    fn registry<T>(
+        &self,
+        document: &Document,
+        raw: Option<&RawRegistry<T>>,
+    ) -> Option<Vec<HttpPeer>> {
+        let raw = raw.filter(|raw| document.uses(raw.kind))?;
+        let ca = raw.ca.as_ref().map(|ca| ("ca", ca));
+        let certificate = match &raw.certificate {
+            Some(certificate) => Some(Box::new(self.certificate(certificate)?.certificate)),
+            None => None,
+        };
+        let peers = raw.urls.iter().map(|url| {
+            let peer = self.peer(url, ca, &url.span)?;
+            if let (Some(at), false) = (&raw.certificate, url.value.is_https()) {
+                let span = at.chain.as_ref().map_or_else(|| url.span.clone(), |at| at.span.clone());
+                let title = "`certificate` for a URL without TLS";
+                let error = Diagnostic::error(title, span, "it is never presented");
+                self.problems.report(error.other(url.span.clone(), "this is not https"));
+                return None;
+            }
+            Some(HttpPeer { certificate: certificate.clone(), ..peer })
+        });
+        peers.collect()
     }
 
     /// Returns the server of a URL, with the authorities that a key names, or the system's. `span` is where a
@@ -339,7 +390,7 @@ impl Reader<'_> {
             None if is_https => Some(self.system_authorities(span)?),
             None => None,
         };
-        Some(HttpPeer { url: url.value.clone(), ca })
+        Some(HttpPeer { url: url.value.clone(), ca, certificate: None })
     }
 
     /// Returns a certificate with its key, if it is valid today.

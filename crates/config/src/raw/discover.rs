@@ -1,14 +1,13 @@
-//! Reads `discover` of `[service.NAME]`, and `[consul]`.
+//! Reads `discover` of `[service.NAME]`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Consul, Hold, HttpPeer, HttpUrl, ListedLimits, ServerSourceWord};
+use model::{Hold, HttpUrl, ListedLimits, ServerSourceWord};
 
 use super::table::Table;
-use super::{http, paths};
-use crate::defaults;
+use super::{net, paths};
 use crate::diagnostic::{At, Diagnostic, Span, Wrong, quote};
 use crate::include::Pattern;
 
@@ -28,31 +27,31 @@ pub(crate) struct RawDiscover {
 #[derive(Debug)]
 pub(crate) enum RawSource {
     Consul { service: Arc<str>, tag: Option<Arc<str>> },
+    Nomad { service: Arc<str>, tag: Option<Arc<str>> },
+    Etcd { prefix: Arc<str> },
+    DnsSrv(Box<str>),
     Files(At<Pattern>),
-    Http { url: At<HttpUrl>, ca: Option<At<PathBuf>>, interval: Duration },
+    FileSd(At<Pattern>),
+    HttpSd { url: At<HttpUrl>, ca: Option<At<PathBuf>>, interval: Duration },
 }
 
-/// `[consul]`.
-#[derive(Debug)]
-pub(crate) struct RawConsul {
-    pub(crate) address: At<HttpUrl>,
-    /// `None`: the system's.
-    pub(crate) ca: Option<At<PathBuf>>,
-    /// Without authorities.
-    pub(crate) consul: Consul,
+impl RawSource {
+    pub(crate) fn kind(&self) -> ServerSourceWord {
+        match self {
+            RawSource::Consul { .. } => ServerSourceWord::Consul,
+            RawSource::Nomad { .. } => ServerSourceWord::Nomad,
+            RawSource::Etcd { .. } => ServerSourceWord::Etcd,
+            RawSource::DnsSrv(_) => ServerSourceWord::DnsSrv,
+            RawSource::Files(_) => ServerSourceWord::Files,
+            RawSource::FileSd(_) => ServerSourceWord::FileSd,
+            RawSource::HttpSd { .. } => ServerSourceWord::HttpSd,
+        }
+    }
 }
 
 pub(super) fn read(mut table: Table<'_>) -> RawDiscover {
-    let consul = table.text("consul", consul_name);
-    let tag = table.text("tag", consul_name);
-    let files = table.text("file_sd", Pattern::parse);
-    let url = table.text("http_sd", |text| {
-        text.parse::<HttpUrl>().map_err(|error| {
-            Wrong::new(error.to_string()).help("write it as \"http://127.0.0.1:9000/targets\"")
-        })
-    });
-    let ca = table.text("ca", paths::file_path);
-    let interval = table.duration("interval").value;
+    let source = source(&mut table);
+    let is_one = is_one(&table);
     let hold_share = table.number("hold_share").value;
     let hold = Hold { share: hold_share, max: table.duration("hold_max").value };
     let raw = RawDiscover {
@@ -62,19 +61,39 @@ pub(super) fn read(mut table: Table<'_>) -> RawDiscover {
         hold,
         saved: table.boolean("saved"),
         kept_max: table.duration_if("kept_max").map(|at| at.value),
-        source: is_one(&table)
-            .then(|| match (consul, files, url) {
-                (Some(service), _, _) => {
-                    Some(RawSource::Consul { service: service.value, tag: tag.map(|at| at.value) })
-                }
-                (None, Some(files), _) => Some(RawSource::Files(files)),
-                (None, None, url) => Some(RawSource::Http { url: url?, ca, interval }),
-            })
-            .flatten(),
+        source: source.filter(|_| is_one),
     };
     unused(&table);
     table.finish();
     raw
+}
+
+/// Reads the source; `None` after a mistake in it, which is reported, and if there is none.
+fn source(table: &mut Table<'_>) -> Option<RawSource> {
+    let tag = table.text("tag", registry_name).map(|at| at.value);
+    let consul = table.text("consul", registry_name);
+    let nomad = table.text("nomad", registry_name);
+    let etcd = table.text("etcd", prefix);
+    let srv = table.text("dns_srv", srv_name);
+    let files = table.text("files", Pattern::parse);
+    let file_sd = table.text("file_sd", Pattern::parse);
+    let http_sd = table.text("http_sd", |text| {
+        text.parse::<HttpUrl>().map_err(|error| {
+            Wrong::new(error.to_string()).help("write it as \"http://127.0.0.1:9000/targets\"")
+        })
+    });
+    let ca = table.text("ca", paths::file_path);
+    let interval = table.duration("interval").value;
+    let all = [
+        consul.map(|at| RawSource::Consul { service: at.value, tag: tag.clone() }),
+        nomad.map(|at| RawSource::Nomad { service: at.value, tag }),
+        etcd.map(|at| RawSource::Etcd { prefix: at.value }),
+        srv.map(|at| RawSource::DnsSrv(at.value)),
+        files.map(RawSource::Files),
+        file_sd.map(RawSource::FileSd),
+        http_sd.map(|url| RawSource::HttpSd { url, ca, interval }),
+    ];
+    all.into_iter().flatten().next()
 }
 
 /// Returns whether it names exactly one source; reports it otherwise.
@@ -84,7 +103,7 @@ fn is_one(table: &Table<'_>) -> bool {
         Some((key, table.key_span(key)?))
     });
     let named: Vec<_> = named.collect();
-    let help = "name one of consul, file_sd and http_sd";
+    let help = format!("name one of {}", one_of());
     match &named[..] {
         [] => {
             let error =
@@ -101,12 +120,26 @@ fn is_one(table: &Table<'_>) -> bool {
     false
 }
 
+/// Returns the keys that name a source: `a, b and c`.
+fn one_of() -> String {
+    match ServerSourceWord::WORDS {
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+        [] => String::new(),
+    }
+}
+
 /// Warns about keys of other sources.
 fn unused(table: &Table<'_>) {
-    let keys = [("tag", "consul"), ("ca", "http_sd"), ("interval", "http_sd")];
+    let keys: [(&str, &[&str]); 4] = [
+        ("tag", &["consul", "nomad"]),
+        ("in_flight", &["consul", "nomad", "etcd"]),
+        ("ca", &["http_sd"]),
+        ("interval", &["http_sd"]),
+    ];
     for (key, of) in keys {
-        if let Some(span) = table.key_span(key).filter(|_| table.key_span(of).is_none()) {
-            let title = format!("`{key}` belongs to `{of}`");
+        let is_used = of.iter().any(|source| table.key_span(source).is_some());
+        if let Some(span) = table.key_span(key).filter(|_| !is_used) {
+            let title = format!("`{key}` belongs to `{}`", of.join("`, `"));
             table.problems.report(
                 Diagnostic::warning(title, span, "has no effect").help(format!("remove `{key}`")),
             );
@@ -114,8 +147,37 @@ fn unused(table: &Table<'_>) {
     }
 }
 
-/// Parses the name of a service, a tag or a datacenter in Consul.
-fn consul_name(text: &str) -> Result<Arc<str>, Wrong> {
+/// Parses a prefix of keys in etcd. It ends in a slash: without one, `/services/web` would match the keys of
+/// `/services/web2`, too.
+fn prefix(text: &str) -> Result<Arc<str>, Wrong> {
+    let name = registry_name(text)?;
+    if name.ends_with('/') {
+        return Ok(name);
+    }
+    let help = format!("write \"{name}/\"");
+    Err(Wrong::new("keys of other services may begin with it, too: end it with a slash").help(help))
+}
+
+/// Parses the name of SRV records (RFC 2782): `_http._tcp.web.example`.
+fn srv_name(text: &str) -> Result<Box<str>, Wrong> {
+    let example = "write it as \"_http._tcp.web.example\"";
+    let name = net::host_name(text).map_err(|wrong| wrong.help(example))?;
+    let mut labels = name.split('.');
+    match (labels.next(), labels.next()) {
+        (Some(service), Some(protocol))
+            if service.starts_with('_') && protocol.starts_with('_') =>
+        {
+            Ok(name.into())
+        }
+        _ => Err(Wrong::new(
+            "SRV records have names of a service and a protocol, with an underscore each",
+        )
+        .help(example)),
+    }
+}
+
+/// Parses a name in a registry: of a service, a tag, a datacenter and so on.
+pub(super) fn registry_name(text: &str) -> Result<Arc<str>, Wrong> {
     const BYTES_MAX: usize = 255;
     match text {
         "" => Err(Wrong::new("a name is missing")),
@@ -124,59 +186,5 @@ fn consul_name(text: &str) -> Result<Arc<str>, Wrong> {
             Some(c) => Err(Wrong::new(format!("{} may not stand in it", quote(&c.to_string())))),
             None => Ok(text.into()),
         },
-    }
-}
-
-/// Reads `[consul]`; `None` after a mistake in its address, which is reported.
-pub(super) fn consul(mut table: Table<'_>) -> Option<RawConsul> {
-    let (has_address, span) = (table.key_span("address").is_some(), table.span.clone());
-    let address = table.text("address", agent);
-    let ca = table.text("ca", paths::file_path);
-    let token = table.text("token", http::field_value);
-    let token = token.map(|at| table.problems.text(at));
-    let datacenters = table.texts("datacenters", consul_name).unwrap_or_default();
-    let stale = table.boolean("stale");
-    let wait = table.duration("wait").value;
-    let connections_max = table.integer("connections_max").value;
-    table.finish();
-    let address = match address {
-        None if has_address => return None,
-        None => At { value: defaults::CONSUL.parse().ok()?, span },
-        Some(address) => address,
-    };
-    let consul = Consul {
-        peer: HttpPeer { url: address.value.clone(), ca: None },
-        token,
-        datacenters: datacenters.into_iter().map(|at| (*at.value).into()).collect(),
-        stale,
-        wait,
-        connections_max,
-    };
-    Some(RawConsul { address, ca, consul })
-}
-
-/// Returns what an empty table means.
-pub(super) fn default_consul() -> Option<RawConsul> {
-    let address: At<HttpUrl> = At { value: defaults::CONSUL.parse().ok()?, span: 0..0 };
-    let consul = Consul {
-        peer: HttpPeer { url: address.value.clone(), ca: None },
-        token: None,
-        datacenters: Vec::new(),
-        stale: defaults::CONSUL_STALE,
-        wait: defaults::CONSUL_WAIT,
-        connections_max: defaults::CONSUL_CONNECTIONS_MAX as u32,
-    };
-    Some(RawConsul { address, ca: None, consul })
-}
-
-/// Parses the URL of an agent.
-fn agent(text: &str) -> Result<HttpUrl, Wrong> {
-    let example = "write it as \"http://127.0.0.1:8500\" or \"https://consul.internal:8501\"";
-    let url: HttpUrl = text
-        .parse()
-        .map_err(|error: model::UrlError| Wrong::new(error.to_string()).help(example))?;
-    match url.target() {
-        "/" | "" => Ok(url),
-        _ => Err(Wrong::new("the address of an agent has no path").help(example)),
     }
 }

@@ -18,6 +18,7 @@ mod numbers;
 mod otlp;
 mod paths;
 mod probe;
+mod registries;
 mod route;
 pub(crate) mod service;
 mod statuses;
@@ -35,16 +36,17 @@ use std::time::Duration;
 use model::{
     Address, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Condition, Cors, Doctor,
     ErrorSet, FieldChanges, FieldMatch, ForwardFields, HostPattern, Maintenance, Metrics, Networks,
-    PathMatch, RateLimit, Redirect, Reload, Rewrite, SocketAccess, Test, Text,
+    PathMatch, RateLimit, Redirect, Reload, Rewrite, ServerSourceWord, SocketAccess, Test, Text,
 };
 
 pub(crate) use acme::{RawAcme, RawExternalAccount};
 pub(crate) use authentication::{
     RawAuthentication, RawForwardAuth, RawKeySource, RawScheme, RawToken,
 };
-pub(crate) use discover::{RawConsul, RawDiscover, RawSource};
+pub(crate) use discover::{RawDiscover, RawSource};
 pub(crate) use log::RawLog;
 pub(crate) use otlp::RawOtlp;
+pub(crate) use registries::{RawRegistries, RawRegistry};
 pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls, RawUnknownNames};
 pub(crate) use top::{document, includes};
 
@@ -73,9 +75,7 @@ pub(crate) struct Document {
     /// An unknown key was probably meant to be `acme`.
     pub(crate) acme_meant: bool,
     pub(crate) resolver: Option<SocketAddr>,
-    pub(crate) consul: Option<RawConsul>,
-    /// It has the table, even if it could not be read.
-    pub(crate) has_consul: bool,
+    pub(crate) registries: RawRegistries,
     pub(crate) log: RawLog,
     pub(crate) reload: Reload,
     pub(crate) doctor: Doctor,
@@ -94,10 +94,10 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// Returns whether a service takes its servers from Consul.
-    pub(crate) fn uses_consul(&self) -> bool {
+    /// Returns whether a service takes its servers from such a source.
+    pub(crate) fn uses(&self, kind: ServerSourceWord) -> bool {
         let sources = self.services.iter().filter_map(|raw| raw.discover.as_ref()?.source.as_ref());
-        sources.into_iter().any(|source| matches!(source, RawSource::Consul { .. }))
+        sources.into_iter().any(|source| source.kind() == kind)
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<RawOtlp> {
     table.finish();
     let endpoint = endpoint?;
     let otlp = Otlp {
-        collector: HttpPeer { url: endpoint.value.clone(), ca: None },
+        collector: HttpPeer { url: endpoint.value.clone(), ca: None, certificate: None },
         fields,
         service_name: service_name.unwrap_or_else(|| defaults::OTLP_SERVICE_NAME.to_owned()),
         traces: traces.then_some(sample),

@@ -121,7 +121,7 @@ fn unknown_names(text: &str) -> Result<RawUnknownNames, Wrong> {
     }
 }
 
-fn certificate(mut table: Table<'_>) -> RawCertificate {
+pub(super) fn certificate(mut table: Table<'_>) -> RawCertificate {
     // A service's certificate has none.
     let acme = match table.spec.key("acme") {
         Some(_) => acme::names(&mut table),

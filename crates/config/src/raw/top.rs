@@ -10,7 +10,7 @@ use super::defaults::Defaults;
 use super::table::Table;
 use super::{
     Document, RawAuthentication, RawListener, RawRoute, RawService, acme, admin, authentication,
-    discover, listener, log, name, net, otlp, paths, route, service,
+    listener, log, name, net, otlp, paths, registries, route, service,
 };
 use crate::defaults as usual;
 use crate::diagnostic::{At, Diagnostic, Problems, Span, quote};
@@ -64,8 +64,7 @@ pub(crate) fn document(files: &[(&DeTable<'_>, usize)], problems: &Problems) -> 
         otlp: table.table("otlp").and_then(otlp::read),
         acme: table.table("acme").map(acme::read),
         resolver: table.text("resolver", net::dns_server).map(|at| at.value),
-        has_consul: table.key_span("consul").is_some(),
-        consul: table.table("consul").map_or_else(discover::default_consul, discover::consul),
+        registries: registries::read(&mut table),
         log: table.table("log").map_or_else(log::default, log::read),
         reload: table.table("reload").map_or(Reload { watch: usual::WATCH }, reload),
         doctor: table.table("doctor").map_or_else(default_doctor, doctor),

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use discovery::{Effect, ServiceSource, SetState};
-use model::{Consul, Discover, Moment, ServerSpec, ServerTarget, Snapshot};
+use model::{Discover, Moment, ServerSpec, ServerTarget, Snapshot};
 use tokio::task::JoinHandle;
 
 use super::report::{Found, Origin};
+use super::start::Settings;
 
 /// The source of one service, and the tasks that ask it.
 pub(super) struct Followed {
     pub(super) source: ServiceSource,
-    /// If its source is Consul.
-    pub(super) consul: Option<Arc<Consul>>,
+    /// What the source depends on, besides its policy.
+    pub(super) settings: Settings,
     /// Identifies its tasks' reports.
     pub(super) watch: u64,
     /// Whether a server is given by name.
@@ -22,7 +23,7 @@ pub(super) struct Followed {
 
 impl Followed {
     pub(super) fn is_for(&self, policy: &Arc<Discover>, snapshot: &Snapshot) -> bool {
-        self.source.policy() == policy && (self.consul.is_none() || self.consul == snapshot.consul)
+        self.source.policy() == policy && self.settings == Settings::of(&policy.source, snapshot)
     }
 
     pub(super) fn note_names(&mut self) {

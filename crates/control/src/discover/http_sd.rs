@@ -24,7 +24,7 @@ const JITTER_SHARE: f64 = 0.1;
 /// Reports the targets that the server lists, now and at each interval.
 pub(super) async fn watch(peer: HttpPeer, interval: Duration, port: Option<u16>, sink: Sink) {
     let mut rng = fastrand::Rng::new();
-    let tls = peer.ca.clone().map(tls::own_client).transpose();
+    let tls = tls::to_peer(&peer, &[b"http/1.1"]);
     let tls = tls.map_err(|mistake| mistake.to_string());
     loop {
         let answer = match &tls {

@@ -1,18 +1,24 @@
 //! Service discovery: where the servers of services come from, besides addresses in the file.
 //!
 //! [`names`] resolves servers given by name. [`sources`] follows sources that list a service's servers:
-//! one file for each kind of source reads its answers (`consul`, `file_sd`, `http_sd`), the crate
-//! `discovery` converts them to rows and decides which apply. Both together give each service its
+//! one file for each kind of source reads its answers (`consul`, `nomad`, `etcd`, `dns_srv`, `files`,
+//! `http_sd`), the crate `discovery` converts them to rows and decides which apply. Both together give each service its
 //! [`EndpointSet`], and change nothing else.
 
+mod backoff;
 mod consul;
-mod file_sd;
+mod dns_srv;
+mod etcd;
+mod files;
 mod followed;
 mod http_sd;
 mod names;
+mod nomad;
+mod queries;
 mod report;
 mod saved;
 mod sources;
+mod start;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;

@@ -2,20 +2,17 @@
 //! report to `discovery`, which decides what applies.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 
-use discovery::consul::Reading;
 use discovery::{Saved, ServiceSource, SetState};
-use model::{Consul, Discover, Listing, Moment, ServerSource, ServerSpec, Snapshot};
+use model::{Discover, Listing, Moment, ServerSpec, Snapshot};
 use tokio::sync::mpsc;
 
 use super::followed::Followed;
 use super::report::{Origin, Reported, Sink};
 use super::saved::StateFile;
-use super::{consul, file_sd, http_sd};
+use super::start::{self, Clients, Settings};
 
 /// The state of a service's source, for status pages.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,9 +33,8 @@ pub(crate) struct Sources {
     current: BTreeMap<Arc<str>, Followed>,
     /// Of a configuration that may come into force.
     expected: BTreeMap<Arc<str>, Followed>,
-    /// The connections to Consul, by settings: those in force, and those of a configuration that may come into
-    /// force.
-    consul: Vec<(Arc<Consul>, Rc<consul::Client>)>,
+    /// The connections to registries.
+    clients: Clients,
     reports: mpsc::Sender<Reported>,
     watches: u64,
     /// When the sets of services have something to do; those that have.
@@ -51,7 +47,7 @@ impl Sources {
         Sources {
             current: BTreeMap::new(),
             expected: BTreeMap::new(),
-            consul: Vec::new(),
+            clients: Clients::default(),
             reports,
             watches: 0,
             due: BTreeMap::new(),
@@ -81,7 +77,7 @@ impl Sources {
                 self.current.insert(Arc::clone(name), followed);
             }
         }
-        self.consul.retain(|(settings, _)| Some(settings) == snapshot.consul.as_ref());
+        self.clients.retain(snapshot);
         // What services had at the start is of no use later; what they have now is.
         self.state_file.forget();
         if !self.current.is_empty() || had_sources {
@@ -117,16 +113,6 @@ impl Sources {
         }
     }
 
-    /// Returns the connections to Consul for these settings.
-    fn client(&mut self, settings: &Arc<Consul>) -> Rc<consul::Client> {
-        if let Some((_, client)) = self.consul.iter().find(|(known, _)| known == settings) {
-            return Rc::clone(client);
-        }
-        let client = Rc::new(consul::Client::new(settings));
-        self.consul.push((Arc::clone(settings), Rc::clone(&client)));
-        client
-    }
-
     fn start(
         &mut self,
         name: &Arc<str>,
@@ -135,42 +121,15 @@ impl Sources {
         now: Moment,
     ) -> Followed {
         self.watches += 1;
-        let is_consul = matches!(policy.source, ServerSource::Consul { .. });
-        let consul = snapshot.consul.clone().filter(|_| is_consul);
-        let client = consul.as_ref().map(|settings| self.client(settings));
         let watch = self.watches;
+        let settings = Settings::of(&policy.source, snapshot);
         let sink = |part| Sink {
             origin: Origin { service: Arc::clone(name), watch, part },
             reports: self.reports.clone(),
         };
-        let parts = consul.as_deref().map_or_else(|| vec![None], consul::datacenters);
-        let tasks = match (&policy.source, &client) {
-            (ServerSource::Consul { service, tag }, Some(client)) => {
-                let watches = parts.iter().enumerate().map(|(part, datacenter)| {
-                    let asked = consul::Asked {
-                        service: Arc::clone(service),
-                        tag: tag.clone(),
-                        datacenter: datacenter.clone(),
-                        reading: Reading { limits: policy.limits, port: policy.port },
-                    };
-                    tokio::task::spawn_local(consul::watch(Rc::clone(client), asked, sink(part)))
-                });
-                watches.collect()
-            }
-            // A checked configuration has the settings.
-            (ServerSource::Consul { .. }, None) => Vec::new(),
-            (ServerSource::FileSd { folder, names }, _) => {
-                let (folder, names) = (folder.clone(), names.clone());
-                let task = file_sd::watch(folder, names, policy.port, sink(0));
-                vec![tokio::task::spawn_local(task)]
-            }
-            (ServerSource::HttpSd { peer, interval }, _) => {
-                let task = http_sd::watch(peer.clone(), *interval, policy.port, sink(0));
-                vec![tokio::task::spawn_local(task)]
-            }
-        };
-        let identity = identity(policy, consul.as_deref());
-        let mut source = ServiceSource::new(Arc::clone(policy), identity, parts);
+        let tasks = start::tasks(policy, &settings, &mut self.clients, sink);
+        let identity = settings.identity(&policy.source);
+        let mut source = ServiceSource::new(Arc::clone(policy), identity, settings.parts());
         match (self.current.get(name), self.state_file.saved(name)) {
             (Some(known), _) => source.inherit(&known.source, now),
             (None, Some(saved)) if policy.saved => source.restore(saved, now),
@@ -182,7 +141,7 @@ impl Sources {
                 %service, %source, servers, "using the saved servers until the source answers"
             );
         }
-        let mut followed = Followed { source, consul, watch, has_names: false, tasks };
+        let mut followed = Followed { source, settings, watch, has_names: false, tasks };
         followed.note_names();
         followed
     }
@@ -291,22 +250,6 @@ impl Sources {
             set: followed.source.state(),
             is_restored: followed.source.is_restored(),
         })
-    }
-}
-
-/// Returns what is asked where. The query of a URL may hold a secret, so only its hash is part of it.
-fn identity(policy: &Discover, consul: Option<&Consul>) -> Arc<str> {
-    let source = &policy.source;
-    match (source, consul) {
-        (ServerSource::Consul { .. }, Some(consul)) => {
-            format!("{source} at {} {}", consul.peer.url, consul.datacenters.join(" ")).into()
-        }
-        (ServerSource::HttpSd { peer, .. }, _) => {
-            let mut hasher = DefaultHasher::new();
-            peer.url.target().hash(&mut hasher);
-            format!("{source} {:016x}", hasher.finish()).into()
-        }
-        (ServerSource::Consul { .. } | ServerSource::FileSd { .. }, _) => source.to_string().into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The source that a service takes its servers from cannot be read.
 //!
-//! **When.** Consul, the files or the HTTP server that `discover` of the service names have not given a usable
+//! **When.** What `discover` of the service names (Consul, etcd, files and so on) has not given a usable
 //! answer for at least 30 seconds: warning. Critical if the service has no servers at all.
 //!
 //! **Why.** Weir goes on with the servers of the last good answer, so requests are served. But it does not see
@@ -8,7 +8,9 @@
 //! checks fail.
 //!
 //! **What to do.** Read the reason. Consul: is the agent running, does it have a leader, is the token still valid
-//! (`service:read` and `node:read`)? Files: is the file that the reason names complete? `kept_max` limits how long
+//! (`service:read` and `node:read`)? Nomad: does the token have `read-job`? etcd: has the cluster a leader, may the
+//! user read the prefix? SRV records: does the DNS server answer, and
+//! do the records exist? Files: is the file that the reason names complete? `kept_max` limits how long
 //! the last servers are used.
 
 use crate::facts::Traffic;

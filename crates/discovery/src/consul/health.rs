@@ -19,14 +19,15 @@
 //! critical if any other check is. A warning is ready, as in Consul's DNS.
 
 use std::collections::HashMap;
-use std::net::Ipv6Addr;
 
 use config::{ServerTexts, listed_server};
-use model::{ListedLimits, ServerTarget};
+use model::ListedLimits;
 use serde::Deserialize;
 
+use crate::address::joined;
+use crate::merged::merge;
 use crate::row::{check_count, object_name, reason};
-use crate::stated::{Candidate, Key, chosen};
+use crate::stated::{Candidate, Key, chosen, tagged};
 use crate::{Answer, Readiness, Row};
 
 /// The check of a node in maintenance.
@@ -68,10 +69,7 @@ pub fn instances(bytes: &[u8], reading: Reading) -> Result<Answer, String> {
             Err(why) => answer.refuse(&instance.object(), &why),
         }
     }
-    match reading.limits {
-        ListedLimits::Each => each_server(rows, &mut answer),
-        ListedLimits::Added => added(rows, &mut answer),
-    }
+    merge(rows, reading.limits, &mut answer);
     Ok(answer)
 }
 
@@ -149,25 +147,21 @@ impl Instance {
 
     fn row(&self, port: Option<u16>) -> Result<Row, String> {
         let weight = self
-            .own("weir-weight", "weir.weight=")
+            .own("weir-weight", Key::Weight)
             .map(ToOwned::to_owned)
             .or_else(|| self.consul_weight());
         let server = listed_server(&ServerTexts {
             address: &self.address(port)?,
             zone: self.zone(),
             weight: weight.as_deref(),
-            backup: self.own("weir-backup", "weir.backup="),
-            in_flight_max: self.own("weir-in-flight-max", "weir.in_flight_max="),
-            version: self.own("weir-version", "weir.version="),
+            backup: self.own("weir-backup", Key::Backup),
+            in_flight_max: self.own("weir-in-flight-max", Key::InFlightMax),
+            version: self.own("weir-version", Key::Version),
         })?;
         Ok(Row { server, readiness: self.readiness(), object: self.object().into() })
     }
 
     fn address(&self, port: Option<u16>) -> Result<String, String> {
-        let port = match port.map_or(self.service.port, i64::from) {
-            0 => return Err("the service has no port; `port` can name one".to_owned()),
-            port => port,
-        };
         let host = match self.service.address.as_str() {
             "" => self.node.address.as_str(),
             host => host,
@@ -175,17 +169,13 @@ impl Instance {
         if host.is_empty() {
             return Err("neither the service nor the node has an address".to_owned());
         }
-        Ok(match host.parse::<Ipv6Addr>() {
-            Ok(ip) => format!("[{ip}]:{port}"),
-            Err(_) => format!("{host}:{port}"),
-        })
+        joined(host, self.service.port, port)
     }
 
     /// Returns the value that is stated for Weir, in the service's metadata or by a tag.
-    fn own(&self, key: &str, tag: &str) -> Option<&str> {
-        let mut tags = self.service.tags.iter().flatten();
-        metadata(self.service.meta.as_ref(), key)
-            .or_else(|| tags.find_map(|text| text.strip_prefix(tag)))
+    fn own(&self, name: &str, key: Key) -> Option<&str> {
+        let tags = self.service.tags.as_deref().unwrap_or_default();
+        metadata(self.service.meta.as_ref(), name).or_else(|| tagged(tags, key))
     }
 
     fn zone(&self) -> Option<&str> {
@@ -197,7 +187,7 @@ impl Instance {
             [of("zone"), of("availability_zone")].into_iter().flatten()
         });
         let own = self
-            .own("weir-zone", "weir.zone=")
+            .own("weir-zone", Key::Zone)
             .or_else(|| metadata(node.meta.as_ref(), "weir-zone"))
             .map(Candidate::own);
         let generic = of_localities.chain(of_metadata).map(Candidate::generic);
@@ -231,65 +221,4 @@ impl Instance {
 
 fn metadata<'a>(meta: Option<&'a Meta>, key: &str) -> Option<&'a str> {
     meta?.get(key).map(String::as_str)
-}
-
-/// Adds one row for each address: the first ready one, or the first.
-fn each_server(rows: Vec<Row>, answer: &mut Answer) {
-    let mut places: HashMap<ServerTarget, usize> = HashMap::new();
-    for row in rows {
-        let Some(&place) = places.get(&row.server.target) else {
-            places.insert(row.server.target.clone(), answer.rows.len());
-            answer.rows.push(row);
-            continue;
-        };
-        let kept = &mut answer.rows[place];
-        let other = if row.readiness == Readiness::Ready && kept.readiness != Readiness::Ready {
-            std::mem::replace(kept, row)
-        } else {
-            row
-        };
-        let why =
-            format!("{} is the address of {}, which counts", other.server.target, kept.object);
-        answer.refuse(&other.object, &why);
-    }
-}
-
-/// The workers of one address.
-struct Workers {
-    /// The first that is ready, or the first.
-    row: Row,
-    limit_of_ready: u64,
-    limit_of_all: u64,
-}
-
-/// Adds one row for each address, with the sum of the limits.
-fn added(rows: Vec<Row>, answer: &mut Answer) {
-    let mut places: HashMap<ServerTarget, usize> = HashMap::new();
-    let mut servers: Vec<Workers> = Vec::new();
-    for row in rows {
-        let limit = u64::from(row.server.in_flight_max.unwrap_or(1));
-        let is_ready = row.readiness == Readiness::Ready;
-        let of_ready = if is_ready { limit } else { 0 };
-        let Some(&place) = places.get(&row.server.target) else {
-            places.insert(row.server.target.clone(), servers.len());
-            servers.push(Workers { row, limit_of_ready: of_ready, limit_of_all: limit });
-            continue;
-        };
-        let workers = &mut servers[place];
-        // At most ROWS_MAX limits of 32 bits.
-        workers.limit_of_ready += of_ready;
-        workers.limit_of_all += limit;
-        if is_ready && workers.row.readiness != Readiness::Ready {
-            workers.row = row;
-        }
-    }
-    answer.rows = servers
-        .into_iter()
-        .map(|Workers { mut row, limit_of_ready, limit_of_all }| {
-            let is_ready = row.readiness == Readiness::Ready;
-            let limit = if is_ready { limit_of_ready } else { limit_of_all };
-            row.server.in_flight_max = Some(u32::try_from(limit).unwrap_or(u32::MAX));
-            row
-        })
-        .collect();
 }

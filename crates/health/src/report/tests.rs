@@ -131,7 +131,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
         otlp: None,
         acme: None,
         resolver: None,
-        consul: None,
+        registries: model::Registries::default(),
         log: Log::none(),
         reload: model::Reload { watch: false },
         doctor: model::Doctor { interval: None },

@@ -1,18 +1,18 @@
-//! The keys of `discover` of `[service.NAME]`, and of `[consul]`.
+//! The keys of `discover` of `[service.NAME]`.
 
 use std::time::Duration;
 
 use model::ListedLimits;
 
-use super::{DAY, FILE, SECRET, SHARE, TEXT, duration, form, patterned};
+use super::{DAY, FILE, SHARE, TEXT, duration, patterned};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
 pub(super) static DISCOVER: TableSpec = TableSpec {
     heading: "discover of [service.NAME]",
     path: "service.NAME.discover",
-    doc: "Takes the service's servers from a source that knows which ones exist: Consul, or anything that writes the format of Prometheus's file-based or HTTP-based service discovery. `docs/discovery.md` says what each source tells about a server, and what happens when one fails. Servers in the file (`server`) are used, too; if the source lists the same address, the file's values apply.",
-    example: "[service.web]\ndiscover = { consul = \"web\", tag = \"v2\", in_flight = \"added\", hold_share = 0.5, hold_max = \"10m\", saved = true, kept_max = \"1d\" }\n\n[service.batch]\ndiscover = { file_sd = \"targets/batch-*.yml\", port = 8080 }\n\n[service.search]\ndiscover = { http_sd = \"https://inventory.internal/search\", ca = \"internal.pem\", interval = \"10s\" }\n",
+    doc: "Takes the service's servers from a source that knows which ones exist: Consul, Nomad, etcd, SRV records, files with rows in TOML, or anything that writes the format of Prometheus's file-based or HTTP-based service discovery. `docs/discovery.md` says what each source tells about a server, and what happens when one fails. Servers in the file (`server`) are used, too; if the source lists the same address, the file's values apply.",
+    example: "[service.web]\ndiscover = { consul = \"web\", tag = \"v2\", in_flight = \"added\", hold_share = 0.5, hold_max = \"10m\", saved = true, kept_max = \"1d\" }\n\n[service.batch]\ndiscover = { file_sd = \"targets/batch-*.yml\", port = 8080 }\n\n[service.jobs]\ndiscover = { nomad = \"jobs\", tag = \"v2\" }\n\n[service.accounts]\ndiscover = { etcd = \"/services/accounts/\" }\n\n[service.static]\ndiscover = { files = \"servers/static-*.toml\" }\n\n[service.api]\ndiscover = { dns_srv = \"_http._tcp.api.example\" }\n\n[service.search]\ndiscover = { http_sd = \"https://inventory.internal/search\", ca = \"internal.pem\", interval = \"10s\" }\n",
     keys: &[
         key(
             "consul",
@@ -24,7 +24,31 @@ pub(super) static DISCOVER: TableSpec = TableSpec {
             "tag",
             TEXT,
             Absent::Then("all instances"),
-            "Only instances of `consul` with this tag.",
+            "Only instances of `consul`, or registrations of `nomad`, with this tag.",
+        ),
+        key(
+            "nomad",
+            TEXT,
+            Absent::Then("another source is required"),
+            "The name of a service in Nomad, with `provider = \"nomad\"`. Its registrations are the servers. See [nomad].",
+        ),
+        key(
+            "etcd",
+            Kind::Text(patterned("prefix of keys", "/$")),
+            Absent::Then("another source is required"),
+            "A prefix of keys in etcd, with a slash at its end. Each key is a server, its value a row. See [etcd].",
+        ),
+        key(
+            "dns_srv",
+            Kind::Text(patterned("name of SRV records", "^_")),
+            Absent::Then("another source is required"),
+            "The name of SRV records, looked up again when their TTL ends. Targets of the lowest priority are primary servers, the others backups; weights above 1000 are scaled down. `resolver` applies.",
+        ),
+        key(
+            "files",
+            FILE,
+            Absent::Then("another source is required"),
+            "Files with rows in TOML, `[[server]]`, read again when they change. In the last part of the path, `*` stands for any text.",
         ),
         key(
             "file_sd",
@@ -60,7 +84,7 @@ pub(super) static DISCOVER: TableSpec = TableSpec {
             "in_flight",
             Kind::Choice(ListedLimits::WORDS),
             Absent::Text(ListedLimits::Each.as_str()),
-            "What `in_flight_max` a server gets from a source that lists its address more than once. `each`: that of one entry. `added`: the sum over the entries that are ready, 1 for an entry that states none, for workers that register one by one.",
+            "What `in_flight_max` a server gets if `consul`, `nomad` or `etcd` lists its address more than once. `each`: that of one entry. `added`: the sum over the entries that are ready, 1 for an entry that states none, for workers that register one by one.",
         ),
         key(
             "hold_share",
@@ -85,57 +109,6 @@ pub(super) static DISCOVER: TableSpec = TableSpec {
             duration(Duration::from_secs(1), Duration::from_hours(24 * 365)),
             Absent::Then("without end"),
             "How long the last good answer is used while the source fails.",
-        ),
-    ],
-};
-
-pub(super) static CONSUL: TableSpec = TableSpec {
-    heading: "[consul]",
-    path: "consul",
-    doc: "How Consul is reached, for services with `discover = { consul = … }`. Weir uses blocking queries, so a change arrives at once. Over `https` it uses HTTP/2 if the agent does, which needs few connections for any number of services.",
-    example: "[consul]\naddress = \"https://consul.internal:8501\"\nca = \"internal.pem\"\ntoken = \"fe3b8d40-0ee0-8783-6cc2-ab1aa9bb16c1\"\ndatacenters = [\"dc1\", \"dc2\"]\nstale = true\nwait = \"1m\"\nconnections_max = 100\n",
-    keys: &[
-        key(
-            "address",
-            Kind::Text(patterned("URL", "^https?://")),
-            Absent::Text(defaults::CONSUL),
-            "The URL of an agent, without a path.",
-        ),
-        key(
-            "ca",
-            FILE,
-            Absent::Then("those that the system trusts"),
-            "Certificates (PEM) of the authorities that may have issued the agent's certificate.",
-        ),
-        key(
-            "token",
-            SECRET,
-            Absent::Then("no token"),
-            "The ACL token, sent as `X-Consul-Token`; `\"${file:consul.token}\"` takes it from a file. It needs `service:read` and `node:read`.",
-        ),
-        key(
-            "datacenters",
-            Kind::List(&Kind::Text(form("datacenter"))),
-            Absent::Then("the agent's own"),
-            "The datacenters to ask. Instances of the first are primary servers, those of the others backups (`backup`).",
-        ),
-        key(
-            "stale",
-            Kind::Boolean,
-            Absent::Boolean(defaults::CONSUL_STALE),
-            "Whether any server of Consul may answer, not only its leader: faster, possible without a leader, and usually some milliseconds older.",
-        ),
-        key(
-            "wait",
-            duration(Duration::from_secs(1), Duration::from_mins(10)),
-            Absent::Duration(defaults::CONSUL_WAIT),
-            "How long Consul holds a question while nothing changes.",
-        ),
-        key(
-            "connections_max",
-            Kind::Integer { min: 2, max: 10_000 },
-            Absent::Integer(defaults::CONSUL_CONNECTIONS_MAX),
-            "Connections to the agent at the same time. Consul allows 200 for each client address (`http_max_conns_per_client`). With more services than this over HTTP/1.1, they take turns.",
         ),
     ],
 };

@@ -11,6 +11,7 @@ mod listener;
 mod log;
 mod maintenance;
 mod otlp;
+mod registries;
 mod route;
 mod service;
 mod tls;
@@ -26,9 +27,9 @@ pub(crate) use tls::CIPHERS;
 
 use super::spec::{Absent, Form, KeySpec, Kind, TableSpec, key};
 use defaults::DEFAULTS;
-use discover::CONSUL;
 use log::LOG;
 use otlp::OTLP;
+use registries::{CONSUL, ETCD, NOMAD};
 use tls::LISTENER_TLS;
 
 use crate::defaults as usual;
@@ -154,6 +155,18 @@ pub(crate) static TOP: TableSpec = TableSpec {
             Kind::Table(&CONSUL),
             Absent::Then("the agent on this machine"),
             "How Consul is reached.",
+        ),
+        key(
+            "nomad",
+            Kind::Table(&NOMAD),
+            Absent::Then("the agent on this machine"),
+            "How Nomad is reached.",
+        ),
+        key(
+            "etcd",
+            Kind::Table(&ETCD),
+            Absent::Then("the member on this machine"),
+            "How etcd is reached.",
         ),
         key(
             "user",

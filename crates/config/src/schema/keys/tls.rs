@@ -6,7 +6,7 @@ use model::TlsVersion;
 
 use super::{FILE, HOST, duration, form};
 use crate::defaults;
-use crate::schema::spec::{Absent, Kind, TableSpec, key};
+use crate::schema::spec::{Absent, KeySpec, Kind, TableSpec, key};
 
 /// Every supported cipher suite, by its IANA name: first those of TLS 1.3.
 pub(crate) const CIPHERS: &[&str] = &[
@@ -167,16 +167,19 @@ static SERVICE_CERTIFICATE: TableSpec = TableSpec {
     path: "service.NAME.tls.certificate",
     doc: "The certificate that Weir presents to servers.",
     example: "[service.accounts]\ntls = { certificate = { chain = \"a.pem\", key = \"a.key\" } }\nserver = [{ address = \"10.0.1.5:8443\" }]\n",
-    keys: &[
-        key(
-            "chain",
-            FILE,
-            Absent::Required,
-            "PEM: the certificate, then its intermediate certificates.",
-        ),
-        key("key", FILE, Absent::Then("in the same file as the chain"), "PEM: its private key."),
-    ],
+    keys: CHAIN_AND_KEY,
 };
+
+/// The keys of a certificate that Weir presents.
+pub(super) const CHAIN_AND_KEY: &[KeySpec] = &[
+    key(
+        "chain",
+        FILE,
+        Absent::Required,
+        "PEM: the certificate, then its intermediate certificates.",
+    ),
+    key("key", FILE, Absent::Then("in the same file as the chain"), "PEM: its private key."),
+];
 
 #[cfg(test)]
 mod tests {

@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use discovery::srv::Record;
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
@@ -15,7 +16,7 @@ use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::{Query, ResponseCode};
-use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::{Hosts, Resolver, TokioResolver, system_conf};
 
 use super::known::{Answer, Family, Source};
@@ -83,6 +84,43 @@ impl Dns {
                 ask(&resolver, &host, RecordType::AAAA)
             );
             only_usable(Answer { source: Source::Dns, v4, v6 })
+        }
+    }
+
+    /// Starts a lookup of the SRV records of `name`, which returns them with the time for which they are valid. The
+    /// future borrows nothing, so that many can run at once.
+    pub(crate) fn services(
+        &mut self,
+        name: &str,
+    ) -> impl Future<Output = Result<(Vec<Record>, Duration), String>> + use<> {
+        self.refresh();
+        let resolver = self.resolver.value.clone();
+        // With a dot at its end no search list applies: the name is complete.
+        let name = format!("{name}.");
+        async move {
+            let lookup = resolver?.lookup(name, RecordType::SRV).await;
+            let lookup = lookup.map_err(|error| match &error {
+                NetError::Dns(DnsError::NoRecordsFound(none)) => match none.response_code {
+                    ResponseCode::NXDomain => "no such name".to_owned(),
+                    ResponseCode::NoError => "no SRV records".to_owned(),
+                    code => code.to_string(),
+                },
+                _ => error.to_string(),
+            })?;
+            let mut ttl_s = u32::MAX;
+            let mut records = Vec::new();
+            for record in lookup.answers() {
+                ttl_s = ttl_s.min(record.ttl);
+                if let RData::SRV(srv) = &record.data {
+                    records.push(Record {
+                        priority: srv.priority,
+                        weight: srv.weight,
+                        port: srv.port,
+                        target: srv.target.to_ascii(),
+                    });
+                }
+            }
+            Ok((records, Duration::from_secs(ttl_s.into())))
         }
     }
 

@@ -14,13 +14,14 @@ use std::time::Duration;
 use model::Moment;
 use tokio::sync::mpsc;
 
-use dns::Dns;
+pub(super) use dns::Dns;
 pub(crate) use known::Answer;
 use known::Known;
 pub use known::Source;
+pub(super) use known::{TTL_MAX, TTL_MIN};
 
 /// Maximum number of concurrent lookups; further names wait.
-const LOOKUPS_RUNNING_MAX: usize = 64;
+pub(super) const LOOKUPS_RUNNING_MAX: usize = 64;
 
 /// An answer on its way to the control loop: the name and its result.
 pub(crate) type Answered = (String, Answer);

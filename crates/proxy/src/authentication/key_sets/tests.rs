@@ -28,7 +28,8 @@ fn fetched(response: &str) -> Result<Contents, FetchError> {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let tasks = tokio::task::LocalSet::new();
-    let fetched = tasks.block_on(&runtime, fetch(&HttpPeer { url, ca: None }, None));
+    let fetched =
+        tasks.block_on(&runtime, fetch(&HttpPeer { url, ca: None, certificate: None }, None));
     server.join().unwrap();
     fetched
 }

@@ -1,10 +1,11 @@
-//! The index of Consul's blocking queries (long polling): a query waits until the answer differs from the one
-//! with that index, or until its time is over.
+//! The index of blocking queries (long polling) of Consul and Nomad: a query waits until the answer differs from
+//! the one with that index, or until its time is over.
 //!
-//! The rules are those of <https://developer.hashicorp.com/consul/api-docs/features/blocking>:
+//! The rules are those of <https://developer.hashicorp.com/consul/api-docs/features/blocking>. Nomad's queries
+//! are the same with another field (<https://developer.hashicorp.com/nomad/api-docs#blocking-queries>):
 //!
 //! - An index that goes backwards starts over: the next query has no index.
-//! - An index of 0 is a bug of Consul, and would make every query return at once. It counts as 1, which is
+//! - An index of 0 is a bug of the server, and would make every query return at once. It counts as 1, which is
 //!   always safe to wait for.
 //! - The same index again means that nothing has changed. A new index does not prove that the answer has.
 //!
@@ -19,15 +20,17 @@ use crate::row::reason;
 /// The shortest wait. A shorter one would poll.
 const WAIT_MIN: Duration = Duration::from_secs(1);
 
-/// The longest wait that Consul allows.
+/// The longest wait that Consul and Nomad allow.
 const WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// The smallest index that a query can wait for.
 const INDEX_MIN: u64 = 1;
 
 /// The state of a loop of blocking queries for one resource.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocking {
+    /// The field with the index.
+    field: &'static str,
     /// Of the last answer; 0: the next query does not wait.
     index: u64,
 }
@@ -45,9 +48,14 @@ pub enum Seen {
 }
 
 impl Blocking {
-    /// Starts a loop.
-    pub fn new() -> Self {
-        Blocking::default()
+    /// Starts a loop. `field` is the answer's field with the index: `X-Consul-Index` or `X-Nomad-Index`.
+    pub fn new(field: &'static str) -> Self {
+        Blocking { field, index: 0 }
+    }
+
+    /// Returns the name of the field with the index.
+    pub fn field(&self) -> &'static str {
+        self.field
     }
 
     /// Returns whether the next query waits.
@@ -61,7 +69,7 @@ impl Blocking {
     }
 
     /// Returns the parameters of the next query: nothing if it does not wait, else `index=7&wait=60s`. `wait` is
-    /// limited to between 1 second and the 10 minutes that Consul allows.
+    /// limited to between 1 second and the 10 minutes that Consul and Nomad allow.
     pub fn query(&self, wait: Duration) -> String {
         let wait = wait.clamp(WAIT_MIN, WAIT_MAX);
         match self.index {
@@ -71,16 +79,16 @@ impl Blocking {
         }
     }
 
-    /// Takes in the `X-Consul-Index` field of a successful answer.
+    /// Takes in the value of [`Blocking::field`] of a successful answer.
     ///
     /// # Errors
-    /// There is no such field, or it is not an index: this is not an answer of Consul that can be waited for.
+    /// There is no such field, or it is not an index: this is not an answer that can be waited for.
     /// The index remains as it was, so the next query misses nothing if the caller discards this answer.
     pub fn on_index(&mut self, header: Option<&[u8]>) -> Result<Seen, String> {
-        let header = header.ok_or("the answer has no X-Consul-Index field")?;
+        let header = header.ok_or_else(|| format!("the answer has no {} field", self.field))?;
         let index = parse(header).ok_or_else(|| {
             let shown = String::from_utf8_lossy(&header[..header.len().min(40)]);
-            format!("X-Consul-Index is not a number: \"{}\"", reason(&shown))
+            format!("{} is not a number: \"{}\"", self.field, reason(&shown))
         })?;
         let index = index.max(INDEX_MIN);
         let before = std::mem::replace(&mut self.index, index);
@@ -109,6 +117,8 @@ fn parse(header: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FIELD: &str = "X-Nomad-Index";
 
     const MINUTE: Duration = Duration::from_secs(60);
 
@@ -155,7 +165,7 @@ mod tests {
             ),
         ];
         for (rule, steps) in table {
-            let mut blocking = Blocking::new();
+            let mut blocking = Blocking::new(FIELD);
             assert_eq!(blocking.query(MINUTE), "", "{rule}: the first query does not wait");
             for (header, seen, query) in steps {
                 assert_eq!(blocking.on_index(Some(header.as_bytes())), Ok(*seen), "{rule}");
@@ -168,7 +178,7 @@ mod tests {
 
     #[test]
     fn an_answer_without_an_index_changes_nothing() {
-        let mut blocking = Blocking::new();
+        let mut blocking = Blocking::new(FIELD);
         assert!(blocking.on_index(None).is_err());
         assert_eq!(blocking.query(MINUTE), "");
         blocking.on_index(Some(b"7")).unwrap();
@@ -176,6 +186,7 @@ mod tests {
         let bad: [&[u8]; 8] = [b"", b"x", b"-1", b"+8", b"8 9", b"1.5", b"\xff\x1b[31m", &long];
         for header in bad {
             let error = blocking.on_index(Some(header)).unwrap_err();
+            assert!(error.contains(FIELD), "{error}");
             assert!(error.len() < 200 && !error.contains(char::is_control), "{error}");
             assert_eq!(blocking.query(MINUTE), "index=7&wait=60s");
         }
@@ -192,7 +203,7 @@ mod tests {
             (600_000, "wait=600s"),
             (u64::MAX, "wait=600s"),
         ] {
-            let mut blocking = Blocking::new();
+            let mut blocking = Blocking::new(FIELD);
             blocking.on_index(Some(b"1")).unwrap();
             let query = blocking.query(Duration::from_millis(wait_ms));
             assert_eq!(query, format!("index=1&{wanted}"));

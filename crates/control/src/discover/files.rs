@@ -1,11 +1,11 @@
-//! Files in the format of Prometheus's file-based service discovery. Read again when one of them, or the
-//! list of their names, changes.
+//! Files that list servers: rows in TOML, or the format of Prometheus's file-based service discovery. Read again
+//! when one of them, or the list of their names, changes.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use discovery::{Answer, prometheus};
+use discovery::{Answer, prometheus, rows};
 use os::plain_file;
 
 use super::report::Sink;
@@ -20,8 +20,29 @@ const FILE_MAX_BYTES: u64 = 1 << 20;
 /// Maximum number of files.
 const FILES_MAX: usize = 1_000;
 
-/// Reports the targets of all files in `folder` whose names match, now and when they change.
-pub(super) async fn watch(folder: PathBuf, names: Box<str>, port: Option<u16>, sink: Sink) {
+/// Reads the servers of one file from its content and its name. The port replaces that of each server.
+pub(super) type Parse = fn(&[u8], &str, Option<u16>) -> Result<Answer, String>;
+
+/// Reads Prometheus's format: YAML if the name says so, otherwise JSON.
+pub(super) fn prometheus(bytes: &[u8], name: &str, port: Option<u16>) -> Result<Answer, String> {
+    let is_yaml = [".yml", ".yaml"].iter().any(|ending| name.ends_with(ending));
+    let parse = if is_yaml { prometheus::yaml } else { prometheus::json };
+    parse(bytes, name, &prometheus::Options { port })
+}
+
+/// Reads rows in TOML.
+pub(super) fn rows(bytes: &[u8], name: &str, port: Option<u16>) -> Result<Answer, String> {
+    rows::toml(bytes, name, port)
+}
+
+/// Reports the servers in all files in `folder` whose names match, now and when they change.
+pub(super) async fn watch(
+    folder: PathBuf,
+    names: Box<str>,
+    parse: Parse,
+    port: Option<u16>,
+    sink: Sink,
+) {
     let mut before = None;
     let mut looks = 0;
     loop {
@@ -33,7 +54,7 @@ pub(super) async fn watch(folder: PathBuf, names: Box<str>, port: Option<u16>, s
             if last.as_ref() == Some(&stamps) {
                 return (stamps, None);
             }
-            let read = files.and_then(|files| read(&folder, &files, port));
+            let read = files.and_then(|files| read(&folder, &files, parse, port));
             (stamps, Some(read))
         });
         let (stamps, read) = match looked.await {
@@ -69,10 +90,14 @@ fn look(folder: &Path, pattern: &str) -> (Vec<Seen>, Result<Vec<OsString>, Strin
     (stamps, Ok(files))
 }
 
-/// Returns the targets of all files. One that cannot be read, or is not of the format, makes the whole
+/// Returns the servers in all files. One that cannot be read, or is not of the format, makes the whole
 /// answer unusable: its servers would seem to be gone.
-fn read(folder: &Path, files: &[OsString], port: Option<u16>) -> Result<Answer, String> {
-    let options = prometheus::Options { port };
+fn read(
+    folder: &Path,
+    files: &[OsString],
+    parse: Parse,
+    port: Option<u16>,
+) -> Result<Answer, String> {
     let mut all = Answer::default();
     if files.is_empty() {
         return Err(format!("no such file in {}", folder.display()));
@@ -86,9 +111,7 @@ fn read(folder: &Path, files: &[OsString], port: Option<u16>) -> Result<Answer, 
             return Err(format!("{shown}: more than {FILE_MAX_BYTES} bytes"));
         }
         let name = name.to_string_lossy();
-        let is_yaml = [".yml", ".yaml"].iter().any(|ending| name.ends_with(ending));
-        let parse = if is_yaml { prometheus::yaml } else { prometheus::json };
-        let answer = parse(&bytes, &name, &options).map_err(|error| format!("{shown}: {error}"))?;
+        let answer = parse(&bytes, &name, port).map_err(|error| format!("{shown}: {error}"))?;
         all.add(answer)?;
     }
     Ok(all)

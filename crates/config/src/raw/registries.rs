@@ -1,0 +1,197 @@
+//! Reads `[consul]`, `[nomad]` and `[etcd]`.
+
+use std::path::PathBuf;
+
+use model::{BlockingQueries, Consul, Etcd, HttpPeer, HttpUrl, Nomad, ServerSourceWord, Text};
+
+use super::discover::registry_name;
+use super::table::{Table, is_empty_list};
+use super::tls::{self, RawCertificate};
+use super::{http, paths};
+use crate::defaults;
+use crate::diagnostic::{At, Diagnostic, Wrong};
+
+/// A registry of servers, and the files that say how TLS with it works.
+#[derive(Debug)]
+pub(crate) struct RawRegistry<T> {
+    /// The source that it is.
+    pub(crate) kind: ServerSourceWord,
+    /// The table is there.
+    pub(crate) is_stated: bool,
+    /// At least one.
+    pub(crate) urls: Vec<At<HttpUrl>>,
+    /// `None`: the system's.
+    pub(crate) ca: Option<At<PathBuf>>,
+    pub(crate) certificate: Option<RawCertificate>,
+    /// What is sent is secret: a token, a password.
+    pub(crate) has_secret: bool,
+    /// Without peers, or with one that has no files.
+    pub(crate) settings: T,
+}
+
+/// The three of them; `None` after a mistake in the addresses, which is reported.
+#[derive(Debug)]
+pub(crate) struct RawRegistries {
+    pub(crate) consul: Option<RawRegistry<Consul>>,
+    pub(crate) nomad: Option<RawRegistry<Nomad>>,
+    pub(crate) etcd: Option<RawRegistry<Etcd>>,
+}
+
+/// The defaults of a registry that is asked by blocking queries.
+struct Usual {
+    kind: ServerSourceWord,
+    url: &'static str,
+    queries: BlockingQueries,
+}
+
+/// What all three tables have.
+struct Reached {
+    kind: ServerSourceWord,
+    is_stated: bool,
+    urls: Vec<At<HttpUrl>>,
+    ca: Option<At<PathBuf>>,
+    certificate: Option<RawCertificate>,
+}
+
+/// Reads the tables of the configuration's top level.
+pub(super) fn read(table: &mut Table<'_>) -> RawRegistries {
+    RawRegistries { consul: consul(table), nomad: nomad(table), etcd: etcd(table) }
+}
+
+fn consul(top: &mut Table<'_>) -> Option<RawRegistry<Consul>> {
+    let usual = Usual {
+        kind: ServerSourceWord::Consul,
+        url: defaults::CONSUL,
+        queries: BlockingQueries {
+            stale: defaults::STALE,
+            wait: defaults::QUERY_WAIT,
+            connections_max: defaults::CONSUL_CONNECTIONS_MAX as u32,
+        },
+    };
+    let (mut token, mut datacenters) = (None, Vec::new());
+    let (reached, queries) = of_agent(top, &usual, |table| {
+        token = table.text("token", http::field_value).map(|at| table.problems.text(at));
+        datacenters = table.texts("datacenters", registry_name).unwrap_or_default();
+    })?;
+    let datacenters = datacenters.into_iter().map(|at| (*at.value).into()).collect();
+    let has_secret = token.is_some();
+    let peer = reached.peer()?;
+    Some(reached.with(has_secret, Consul { peer, token, datacenters, queries }))
+}
+
+fn nomad(top: &mut Table<'_>) -> Option<RawRegistry<Nomad>> {
+    let usual = Usual {
+        kind: ServerSourceWord::Nomad,
+        url: defaults::NOMAD,
+        queries: BlockingQueries {
+            stale: defaults::STALE,
+            wait: defaults::QUERY_WAIT,
+            connections_max: defaults::NOMAD_CONNECTIONS_MAX as u32,
+        },
+    };
+    let (mut token, mut namespace, mut region) = (None, None, None);
+    let (reached, queries) = of_agent(top, &usual, |table| {
+        token = table.text("token", http::field_value).map(|at| table.problems.text(at));
+        namespace = table.text("namespace", registry_name).map(|at| (*at.value).into());
+        region = table.text("region", registry_name).map(|at| (*at.value).into());
+    })?;
+    let has_secret = token.is_some();
+    let peer = reached.peer()?;
+    Some(reached.with(has_secret, Nomad { peer, token, namespace, region, queries }))
+}
+
+/// Reads the table of a registry with blocking queries; `more` reads the keys that it has alone.
+fn of_agent(
+    top: &mut Table<'_>,
+    usual: &Usual,
+    more: impl FnOnce(&mut Table<'_>),
+) -> Option<(Reached, BlockingQueries)> {
+    let Some(mut table) = top.table(usual.kind.as_str()) else {
+        return Some((Reached::usual(usual.kind, usual.url)?, usual.queries));
+    };
+    let is_missing = !table.has_or_means("address");
+    let url = table.text("address", |text| address(text, usual.url));
+    let (ca, certificate) = files(&mut table);
+    more(&mut table);
+    let queries = BlockingQueries {
+        stale: table.boolean("stale"),
+        wait: table.duration("wait").value,
+        connections_max: table.integer("connections_max").value,
+    };
+    let default = At { value: usual.url.parse().ok()?, span: table.span.clone() };
+    table.finish();
+    let url = url.or_else(|| is_missing.then_some(default))?;
+    let kind = usual.kind;
+    Some((Reached { kind, is_stated: true, urls: vec![url], ca, certificate }, queries))
+}
+
+fn etcd(top: &mut Table<'_>) -> Option<RawRegistry<Etcd>> {
+    let kind = ServerSourceWord::Etcd;
+    let none = Etcd { endpoints: Vec::new(), user: None };
+    let Some(mut table) = top.table("etcd") else {
+        return Some(Reached::usual(kind, defaults::ETCD)?.with(false, none));
+    };
+    let is_missing = !table.has_or_means("endpoints");
+    if is_empty_list(table.peek("endpoints")) {
+        let span = table.key_span("endpoints").unwrap_or_else(|| table.span.clone());
+        let error = Diagnostic::error("`endpoints` without a URL", span, "which members?");
+        table.problems.report_absence(error.help("write [\"http://127.0.0.1:2379\"]"));
+    }
+    let urls = table.texts("endpoints", |text| address(text, defaults::ETCD)).unwrap_or_default();
+    let (ca, certificate) = files(&mut table);
+    let user = user(&mut table);
+    let usual = At { value: defaults::ETCD.parse().ok()?, span: table.span.clone() };
+    table.finish();
+    let urls = if is_missing { vec![usual] } else { urls };
+    let has_secret = user.is_some();
+    let reached = Reached { kind, is_stated: true, urls, ca, certificate };
+    (!reached.urls.is_empty()).then(|| reached.with(has_secret, Etcd { user, ..none }))
+}
+
+/// Reads the user's name and password; `None` also after a mistake, which is reported.
+fn user(table: &mut Table<'_>) -> Option<(Text, Text)> {
+    let spans = ["user", "password"].map(|key| table.key_span(key));
+    if let [Some(span), None] | [None, Some(span)] = spans {
+        let label = "the other is missing";
+        let error = Diagnostic::error("one of `user` and `password` alone", span, label);
+        table.problems.report_absence(error.help("write both, or neither"));
+    }
+    let name = table.text("user", |text| registry_name(text).map(|name| name.to_string()));
+    let password = table.text("password", |text| Ok(text.to_owned()));
+    Some((table.problems.text(name?), table.problems.text(password?)))
+}
+
+fn files(table: &mut Table<'_>) -> (Option<At<PathBuf>>, Option<RawCertificate>) {
+    let ca = table.text("ca", paths::file_path);
+    (ca, table.table("certificate").map(tls::certificate))
+}
+
+impl Reached {
+    /// Returns what a table that is not there means.
+    fn usual(kind: ServerSourceWord, url: &str) -> Option<Reached> {
+        let url = At { value: url.parse().ok()?, span: 0..0 };
+        Some(Reached { kind, is_stated: false, urls: vec![url], ca: None, certificate: None })
+    }
+
+    fn peer(&self) -> Option<HttpPeer> {
+        let url = self.urls.first()?.value.clone();
+        Some(HttpPeer { url, ca: None, certificate: None })
+    }
+
+    fn with<T>(self, has_secret: bool, settings: T) -> RawRegistry<T> {
+        let Reached { kind, is_stated, urls, ca, certificate } = self;
+        RawRegistry { kind, is_stated, urls, ca, certificate, has_secret, settings }
+    }
+}
+
+/// Parses the URL of an agent, or a member of a cluster.
+fn address(text: &str, example: &str) -> Result<HttpUrl, Wrong> {
+    let example = format!("write it as \"{example}\"");
+    let url: HttpUrl = text
+        .parse()
+        .map_err(|error: model::UrlError| Wrong::new(error.to_string()).help(&*example))?;
+    match url.target() {
+        "/" | "" => Ok(url),
+        _ => Err(Wrong::new("such an address has no path").help(example)),
+    }
+}

@@ -203,11 +203,13 @@ fn the_packaged_rules_and_dashboard_fit_a_balancer_with_traffic() {
          tls = {{ certificates = [{{ chain = \"{}\", key = \"{}\" }}] }}\n\
          [[route]]\nservice = \"app\"\n[service.app]\nin_flight_max = 8\n\
          queue = {{ length_max = 10, wait_max = \"5s\" }}\n\
-         check = {{ path = \"/status\", interval = \"1s\" }}\n{}",
+         check = {{ path = \"/status\", interval = \"1s\" }}\n\
+         discover = {{ files = \"{}\" }}\n{}",
         scene.address(5, 4318),
         scene.address(1, 8443),
         pair.chain.display(),
         pair.key.display(),
+        scene.file("rows.toml", "server = []\n").display(),
         server_tables("app", [app.address()]),
     );
     let weir = Weir::start(&scene, &scene.config("workers = 2", &rest));

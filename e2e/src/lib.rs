@@ -24,6 +24,7 @@ mod certificates;
 pub mod clients;
 pub mod consul;
 mod counting;
+mod dice;
 pub mod frames;
 mod grid;
 pub mod http;
@@ -44,6 +45,7 @@ mod weir;
 
 pub use certificates::{Authority, Pair, speak_tls};
 pub use counting::Counting;
+pub use dice::{Dice, seeds};
 pub use issuer::{Issuer, key_set};
 pub use linked::Linked;
 pub use namespace::{Zones, offloads_off};

@@ -116,13 +116,7 @@ fn random_conversations() {
     if !oracle::is_the_one() {
         return;
     }
-    // The same few each time, and a new one; WEIR_SEED replays one.
-    let given = std::env::var("WEIR_SEED").ok().map(|seed| seed.parse().expect("WEIR_SEED"));
-    let new = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |now| u64::from(now.subsec_nanos()));
-    let seeds = given.map_or_else(|| vec![1, 2, new], |seed: u64| vec![seed]);
-    for seed in seeds {
+    for seed in e2e::seeds() {
         println!("trace: seed {seed}");
         let path = scene.file("wild.pcap", pcap(&random::wild(seed, 6_000), true, true));
         oracle::compare(&path, |_| format!("wild, WEIR_SEED={seed}"));

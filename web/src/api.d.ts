@@ -144,6 +144,86 @@ export type RefusedEntry = {
   why: string;
 };
 
+export type RouteExplanation = {
+  listener: ExplainedListener;
+  request: ExplainedRequest;
+  route: ExplainedRoute | null;
+  answer: ExplainedAnswer | null;
+  server: ExplainedServer | null;
+  considered: Array<ConsideredRoute>;
+  not_listed: number;
+  notes: Array<string>;
+};
+
+export type ExplainedListener = {
+  name: string;
+  address: string;
+  why: string;
+  others: Array<string>;
+};
+
+export type ExplainedRequest = {
+  method: string;
+  host: string;
+  path: string;
+  query: string | null;
+  client: string | null;
+};
+
+export type ExplainedRoute = {
+  number: number;
+  name: string;
+  written_at: string | null;
+  conditions: Array<string>;
+  why: string;
+  action: "forward" | "redirect" | "deny" | "respond";
+  status: number | null;
+  services: Array<RouteService>;
+  mirrors: Array<string>;
+  authentication: string | null;
+  rate_limits: Array<string>;
+  maintenance: boolean;
+};
+
+export type RouteService = {
+  name: string;
+  weight: number;
+};
+
+export type ExplainedAnswer = {
+  status: number | null;
+  cause: string;
+  why: string;
+};
+
+export type ExplainedServer = {
+  service: string;
+  outcome: "server" | "waits" | "refused";
+  name: string | null;
+  address: string | null;
+  by: "round_robin" | "least_connections" | "peak_ewma" | "random" | "hash" | "affinity" | "queue" | "elsewhere" | null;
+  example: boolean;
+  why: string;
+  servers: Array<ServerConsidered>;
+  not_listed: number;
+};
+
+export type ServerConsidered = {
+  name: string;
+  address: string;
+  why: "chosen" | "draining" | "maintenance" | "source_maintenance" | "source_critical" | "down" | "ejected" | "weight_zero" | "last_resort" | "backup" | "other_zone" | "already_tried" | "full" | "client_bound" | "others_waited" | "higher_load" | "not_its_turn" | "not_drawn" | "other_key" | "nobody_chosen";
+  in_flight: number;
+};
+
+export type ConsideredRoute = {
+  number: number;
+  name: string;
+  written_at: string | null;
+  matches: boolean;
+  nearest: boolean;
+  why: string;
+};
+
 export type Requests = {
   in_flight: number;
   matching: number;

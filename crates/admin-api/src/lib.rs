@@ -14,6 +14,7 @@ pub mod history;
 pub mod maintenance;
 pub mod receipt;
 pub mod requests;
+pub mod routes;
 pub mod services;
 pub mod status;
 pub mod traffic;

@@ -11,6 +11,7 @@ mod api;
 mod bounded;
 mod context;
 mod door;
+mod explain_route;
 mod feed;
 mod gather;
 mod guard;
@@ -52,6 +53,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 pub use door::{Door, Listener, NotLoopback, OpenError, Token, TokenError, check_address};
+pub use explain_route::{RouteQuery, explain_route};
 
 pub use switches::Switches;
 

@@ -2,9 +2,9 @@
 
 use model::{
     Action, Address, Balance, Certificate, CheckKind, Consul, Content, ContentCoding, Discover,
-    ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch, HostPattern, Listener, Log, LogSample,
-    Maintenance, Nomad, Otlp, PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route,
-    ServerSource, Service, ServiceTls, Snapshot, Text, UnknownNames,
+    ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch, Listener, Log, LogSample, Maintenance,
+    Nomad, Otlp, PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, ServerSource,
+    Service, ServiceTls, Snapshot, Text, UnknownNames,
 };
 use serde_json::{Value, json};
 
@@ -123,7 +123,7 @@ fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
             Protocol::TlsPassthrough { names, .. } => names
                 .iter()
                 .map(|(name, id)| {
-                    json!({ "name": pattern_text(name), "service": snapshot.service(*id).name })
+                    json!({ "name": name.to_string(), "service": snapshot.service(*id).name })
                 })
                 .collect(),
         },
@@ -186,7 +186,7 @@ fn route(
     json!({
         "name": route.name.as_ref(),
         "listeners": names,
-        "host": matches.host.as_ref().map(pattern_text),
+        "host": matches.host.as_ref().map(ToString::to_string),
         "path": path,
         "method": matches.method,
         "header": pairs(&matches.fields),
@@ -511,12 +511,4 @@ fn service_tls(tls: &ServiceTls) -> Value {
         "ca": tls.verify.then_some(&tls.ca.path),
         "certificate": tls.certificate.as_ref().map(certificate),
     })
-}
-
-/// Returns a host pattern as text: `a.example.com`, `*.example.com`.
-pub fn pattern_text(pattern: &HostPattern) -> String {
-    match pattern {
-        HostPattern::Exact(host) => host.clone(),
-        HostPattern::Wildcard(suffix) => format!("*.{suffix}"),
-    }
 }

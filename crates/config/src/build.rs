@@ -11,10 +11,10 @@ use model::{
     Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Consul, Content, Cors,
     ErrorPage, Etcd, FieldMatch, Forward, HostPattern, Listener, ListenerId, ListenerTls, Material,
     Metrics, MetricsListener, Mirror, Nomad, Otlp, PathMatch, Protocol, Registries, RequestFilter,
-    Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot, Split, Text,
+    Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot, Split, Text, WrittenAt,
 };
 
-use crate::diagnostic::At;
+use crate::diagnostic::{At, Label, Span};
 use crate::files::{Contents, PageFiles, RegistryPeers, RouteFiles};
 use crate::names::Names;
 use crate::raw::{
@@ -22,9 +22,15 @@ use crate::raw::{
     RawMetricsListener, RawMirror, RawProtocol, RawRateLimit, RawRegistries, RawRespond, RawRoute,
     RawService,
 };
+use crate::sources::{Lines, Sources};
 
 /// Returns `None` if a name refers to nothing, which `check` has reported.
-pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Option<Snapshot> {
+pub(crate) fn snapshot(
+    document: Document,
+    names: &Names,
+    files: Contents,
+    sources: &Sources,
+) -> Option<Snapshot> {
     let connections_max = document.connections_max.value;
     let listeners: Option<Vec<_>> =
         document.listeners.iter().map(|raw| listener(raw, connections_max, names)).collect();
@@ -42,10 +48,12 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
     let otlp = otlp.map(|(raw, collector)| Otlp { collector, ..raw.otlp });
     let registries = registries(document.registries, files.registries);
     let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
+    let mut places = Places { lines: Lines::of(sources), file: "".into() };
     for (mut raw, files) in document.routes.into_iter().zip(files.routes) {
         let RouteFiles { content, pages } = files;
         let pages = error_pages(std::mem::take(&mut raw.error_pages), pages)?;
-        routes.extend(by_host(raw, (content, pages), &listeners, names)?);
+        let written_at = places.of(raw.span.clone());
+        routes.extend(by_host((raw, written_at), (content, pages), &listeners, names)?);
     }
     tell_apart(&mut routes);
     routes.sort_by(|one, other| one.matches.precedence(&other.matches));
@@ -189,7 +197,7 @@ fn passthrough(
 
 /// Returns the routes of one route in the file: one for each of its hosts, in order.
 fn by_host(
-    raw: RawRoute,
+    (raw, written_at): (RawRoute, WrittenAt),
     (content, pages): (Option<Material>, Vec<ErrorPage>),
     listeners: &[Listener],
     names: &Names,
@@ -217,8 +225,26 @@ fn by_host(
         let (matches, action, filters, error_pages) = shared;
         let matches = RouteMatch { host: host.value, ..matches };
         let name = name.clone().unwrap_or_else(|| name_of(&matches, listeners));
-        Route { name, matches, action, filters, maintenance, error_pages }
+        let written_at = written_at.clone();
+        Route { name, matches, action, filters, maintenance, error_pages, written_at }
     }))
+}
+
+/// Where tables are written.
+struct Places<'s> {
+    lines: Lines<'s>,
+    /// The name of the last one's file, shared by all tables in it.
+    file: Arc<str>,
+}
+
+impl Places<'_> {
+    fn of(&mut self, span: Span) -> WrittenAt {
+        let place = self.lines.place(&Label { span, text: String::new() });
+        if *self.file != *place.file {
+            self.file = place.file.into();
+        }
+        WrittenAt::new(Arc::clone(&self.file), place.first.0)
+    }
 }
 
 /// Returns the listeners that a route in the file names, without those that do not exist.
@@ -342,8 +368,8 @@ fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
         name.extend([method, " "]);
     }
     match host {
-        Some(HostPattern::Exact(host)) => name.push_str(host),
-        Some(HostPattern::Wildcard(suffix)) => name.extend(["*.", suffix]),
+        // Writing to a String cannot fail.
+        Some(host) => _ = write!(name, "{host}"),
         None => name.push('*'),
     }
     match path {

@@ -288,7 +288,7 @@ fn snapshot(
     if problems.any_error() {
         return None;
     }
-    let snapshot = build::snapshot(document, &names, files);
+    let snapshot = build::snapshot(document, &names, files, sources);
     if snapshot.is_none() {
         problems.report(Diagnostic::error(
             "this configuration was found valid but could not be built: a bug in Weir",

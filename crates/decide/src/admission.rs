@@ -11,8 +11,10 @@ use std::time::Duration;
 use model::{Address, Moment};
 
 use crate::drain::retry_after;
+use crate::endpoint::Endpoint;
 use crate::endpoints::{Endpoints, Order};
 use crate::live::LiveService;
+use crate::pick::Turn;
 use crate::queue::Ticket;
 use crate::slot::Slot;
 use crate::sync::{Fence, fence};
@@ -139,8 +141,18 @@ impl LiveService {
     /// Returns how the server is chosen: by the service's algorithm, or at random during a trial. A
     /// key keeps its server even then.
     fn order(&self, key: Option<u64>, now: Moment) -> Order<'_> {
+        self.order_with(&self.turn, key, now)
+    }
+
+    /// As [`LiveService::order`], with another counter of turns.
+    pub(crate) fn order_with<'a>(
+        &self,
+        turn: &'a Turn,
+        key: Option<u64>,
+        now: Moment,
+    ) -> Order<'a> {
         let random = key.is_none() && self.trial().is_on(now);
-        if random { Order::Random } else { Order::Algorithm(&self.turn, key) }
+        if random { Order::Random } else { Order::Algorithm(turn, key) }
     }
 
     /// Joins the queue and checks once more for a free slot; `None` if there is no place.
@@ -174,16 +186,25 @@ impl LiveService {
     /// When there is no place to wait: a slot that no waiting request can use, since all of them
     /// avoid that server, or else one on a server that this request would avoid.
     fn leftover(&self, endpoints: &Endpoints, avoid: &[Address]) -> Option<Slot> {
-        let among = |avoided: bool| {
-            let mut free = endpoints.eligible().filter(|one| {
-                let address = one.row.address;
-                avoid.contains(&address) == avoided
-                    && one.slots.has_room()
-                    && self.queue.waiting_since(address, true).is_none()
-            });
-            free.find_map(Slot::take)
-        };
+        let among =
+            |avoided: bool| self.usable_leftover(endpoints, avoid, avoided).find_map(Slot::take);
         among(false).or_else(|| among(true))
+    }
+
+    /// Returns the servers with a free slot that no waiting request can use, of those that are in
+    /// `avoid` or those that are not.
+    pub(crate) fn usable_leftover<'a>(
+        &self,
+        endpoints: &'a Endpoints,
+        avoid: &[Address],
+        avoided: bool,
+    ) -> impl Iterator<Item = &'a Arc<Endpoint>> {
+        endpoints.eligible().filter(move |one| {
+            let address = one.row.address;
+            avoid.contains(&address) == avoided
+                && one.slots.has_room()
+                && self.queue.waiting_since(address, true).is_none()
+        })
     }
 
     fn retry_after(&self, now: Moment) -> Duration {

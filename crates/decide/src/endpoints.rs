@@ -165,10 +165,7 @@ impl Endpoints {
             Order::Random => (0..self.eligible.len()).all(|server| open.may_take(server)),
         };
         for _ in 0..PICKS_MAX {
-            let chosen = match order {
-                Order::Algorithm(turn, key) => self.picker.pick(&open, turn, key, rng)?,
-                Order::Random => random::by_weight(&self.draw, &open, rng)?,
-            };
+            let chosen = self.pick(&open, order, rng)?;
             if let Some(slot) = Slot::take(open.endpoint(chosen)) {
                 return Some(slot.drawn(drawn));
             }
@@ -176,6 +173,24 @@ impl Endpoints {
         (0..self.eligible.len())
             .filter(|&chosen| open.may_take(chosen))
             .find_map(|chosen| Slot::take(open.endpoint(chosen)))
+    }
+
+    /// Chooses as [`Endpoints::take`] does, among all eligible servers, without taking a slot.
+    pub(crate) fn would_take(
+        &self,
+        order: Order<'_>,
+        rng: &mut fastrand::Rng,
+        now: Moment,
+    ) -> Option<&Arc<Endpoint>> {
+        let open = Open { endpoints: self, avoid: &[], now };
+        self.pick(&open, order, rng).map(|chosen| open.endpoint(chosen))
+    }
+
+    fn pick(&self, open: &Open<'_>, order: Order<'_>, rng: &mut fastrand::Rng) -> Option<usize> {
+        match order {
+            Order::Algorithm(turn, key) => self.picker.pick(open, turn, key, rng),
+            Order::Random => random::by_weight(&self.draw, open, rng),
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, PoisonError, Weak};
 
 use model::{
-    Address, AffinityKey, EndpointRow, EndpointSet, Moment, ServerState, ServerTarget, Service,
-    Trial,
+    Address, AffinityKey, Cause, EndpointRow, EndpointSet, Moment, ServerState, ServerTarget,
+    Service, Trial,
 };
 
 use crate::change::ServerChange;
@@ -171,6 +171,17 @@ impl LiveService {
     /// servers are drawn at random (not under `balance = "hash"`: a key belongs to its server).
     pub fn trial(&self) -> &Trial {
         &self.trial
+    }
+
+    /// Returns the cause of a request that ends because no server takes new work.
+    pub fn cause_without_server(&self) -> Cause {
+        // Without a source, a service has no servers at all only if its names never resolved.
+        let no_source = self.settings.load().spec.discover.is_none();
+        if no_source && self.endpoints.load().all.is_empty() {
+            Cause::DnsError
+        } else {
+            Cause::DestinationUnavailable
+        }
     }
 
     /// Returns how many requests wait for a slot.

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arc_swap::{ArcSwap, Guard};
-use model::{AffinityKey, EndpointSet, Moment, Service, ServiceId, Snapshot};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use model::{AffinityKey, EndpointSet, Moment, Service, ServiceId, Snapshot, WrittenAt};
 
 use crate::limits::SlotTable;
 use crate::live::{LiveService, TierChange};
@@ -76,6 +76,8 @@ impl Published {
 #[derive(Debug)]
 pub struct Registry {
     current: ArcSwap<Published>,
+    /// The latest text of the configuration in force, if it was read again since and means the same.
+    reread: ArcSwapOption<Snapshot>,
     table: Arc<SlotTable>,
     rate: RateTable,
     maintenance: Switched,
@@ -111,6 +113,7 @@ impl Registry {
         };
         Registry {
             current: ArcSwap::from_pointee(empty),
+            reread: ArcSwapOption::empty(),
             table: Arc::default(),
             rate: RateTable::new(RATE_KEYS_MAX),
             maintenance: Switched::default(),
@@ -191,6 +194,7 @@ impl Registry {
             tier_changes,
             first_use: Arc::default(),
         });
+        self.reread.store(None);
         self.current.store(Arc::clone(&published));
         self.table.sweep();
         self.maintenance.retain(&published.snapshot);
@@ -205,6 +209,21 @@ impl Registry {
     /// Returns the configuration in force, to keep.
     pub fn load_full(&self) -> Arc<Published> {
         self.current.load_full()
+    }
+
+    /// Records that the configuration in force was read again as `snapshot`, which is equal: only its
+    /// text may have moved ([`WrittenAt`]).
+    pub fn note_reread(&self, snapshot: Arc<Snapshot>) {
+        self.reread.store(Some(snapshot));
+    }
+
+    /// Returns where the route at `index` of `published` is written now.
+    pub fn written_at(&self, published: &Published, index: usize) -> Option<WrittenAt> {
+        let reread = self.reread.load();
+        let is_same = self.current.load().generation == published.generation;
+        let snapshot = reread.as_ref().filter(|_| is_same).unwrap_or(&published.snapshot);
+        let written = snapshot.routes.get(index).map(|route| route.written_at.clone());
+        written.filter(WrittenAt::is_known)
     }
 
     /// Returns the maintenance that operators have switched on.

@@ -1,13 +1,12 @@
 //! Routes: which request goes where, and how it is changed on its way.
 
-use std::cmp::{Ordering, Reverse};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
     AuthenticationId, Condition, Cors, ErrorPage, ListenerId, Maintenance, RequestFilter,
-    ResponseFilter, ServiceId, Text,
+    ResponseFilter, ServiceId, Text, WrittenAt,
 };
 
 /// A route: its conditions and its action.
@@ -27,9 +26,19 @@ pub struct Route {
     /// Pages in place of the answers to its errors that Weir generates; before the service's and the
     /// listener's.
     pub error_pages: Vec<ErrorPage>,
+    /// Where the configuration has it.
+    pub written_at: WrittenAt,
 }
 
 impl Route {
+    /// Returns whether a request of this method is refused instead of forwarded: TRACE, unless the
+    /// route names it.
+    pub fn refuses(&self, method: &str) -> bool {
+        matches!(self.action, Action::Forward(_))
+            && method == "TRACE"
+            && self.matches.method.as_deref() != Some("TRACE")
+    }
+
     /// Returns the services that receive copies of the requests.
     pub fn mirrors(&self) -> &[Mirror] {
         match &self.action {
@@ -84,62 +93,6 @@ pub struct RouteMatch {
     pub conditions: Vec<Condition>,
 }
 
-impl RouteMatch {
-    /// Compares which of two is tried first (`Less`), by the precedence of the Kubernetes Gateway
-    /// API (`HTTPRouteRule.matches`, `HTTPRouteSpec.hostnames`): exact host, longer wildcard host,
-    /// any host; exact path, longer prefix; a method; more fields; more query parameters. After
-    /// that, more other conditions, and listeners named before all listeners. Total: what is still
-    /// equal is ordered by its canonical form, so that the order in a file never matters. `Equal` only
-    /// for equal conditions.
-    ///
-    /// Names are compared before values: rules of one host and path with conditions on the same
-    /// fields and parameters, of which at most one can match, are adjacent (the router relies on
-    /// it).
-    pub fn precedence(&self, other: &RouteMatch) -> Ordering {
-        let specific = |m: &RouteMatch| {
-            let host = match &m.host {
-                Some(HostPattern::Exact(_)) => (0, Reverse(0)),
-                Some(HostPattern::Wildcard(suffix)) => (1, Reverse(suffix.len())),
-                None => (2, Reverse(0)),
-            };
-            let path = match &m.path {
-                PathMatch::Exact(_) => (0, Reverse(0)),
-                PathMatch::Prefix(prefix) => (1, Reverse(prefix.len())),
-            };
-            let counts = (m.method.is_none(), Reverse(m.fields.len()), Reverse(m.query.len()));
-            (host, path, counts, Reverse(m.conditions.len()), m.listeners.is_empty())
-        };
-        specific(self)
-            .cmp(&specific(other))
-            .then_with(|| self.host_text().cmp(&other.host_text()))
-            .then_with(|| self.path_text().cmp(other.path_text()))
-            .then_with(|| names(&self.fields).cmp(names(&other.fields)))
-            .then_with(|| names(&self.query).cmp(names(&other.query)))
-            .then_with(|| self.listeners.cmp(&other.listeners))
-            .then_with(|| self.method.cmp(&other.method))
-            .then_with(|| self.fields.cmp(&other.fields))
-            .then_with(|| self.query.cmp(&other.query))
-            .then_with(|| self.conditions.cmp(&other.conditions))
-    }
-
-    fn host_text(&self) -> Option<&str> {
-        match &self.host {
-            Some(HostPattern::Exact(host) | HostPattern::Wildcard(host)) => Some(host),
-            None => None,
-        }
-    }
-
-    fn path_text(&self) -> &str {
-        match &self.path {
-            PathMatch::Exact(path) | PathMatch::Prefix(path) => path,
-        }
-    }
-}
-
-fn names(conditions: &[FieldMatch]) -> impl Iterator<Item = &str> {
-    conditions.iter().map(|condition| condition.name.as_str())
-}
-
 /// A host to match.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostPattern {
@@ -157,6 +110,16 @@ impl HostPattern {
             HostPattern::Wildcard(suffix) => host
                 .strip_suffix(&**suffix)
                 .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
+        }
+    }
+}
+
+/// As a configuration has it: `a.example.com`, `*.example.com`.
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HostPattern::Exact(name) => f.write_str(name),
+            HostPattern::Wildcard(suffix) => write!(f, "*.{suffix}"),
         }
     }
 }

@@ -5,11 +5,11 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
+use decide::placement;
 use health::blame::{Ended, Outcome, Sent, WaitingFor};
 use model::{Cause, Protocol, ServiceId};
 
 use crate::account::{self, Record};
-use crate::balance;
 use crate::buffer::Buffer;
 use crate::client::{self, client_gone};
 use crate::failure::Reason;
@@ -130,7 +130,7 @@ impl TcpForwarding<'_> {
         let (worker, accepted, now) = (self.worker, self.accepted, self.record.started);
         let service = accepted.via.plane.published.snapshot.service(self.id);
         self.record.to_end = service.timeouts.total.map(|total| (now + total, Cause::TotalTimeout));
-        let key = balance::client_key(service, accepted.peer.ip());
+        let key = placement::client_key(service, accepted.peer.ip());
         let mut servers = Servers::new(worker, &accepted.via.plane, self.id, key, None);
         let (slot, mut server) = match servers.reach(&mut self, now).await {
             Ok(reached) => reached,

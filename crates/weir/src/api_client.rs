@@ -246,7 +246,7 @@ impl ClientError {
         eprintln!("weir: {self}");
         match self {
             // What was typed is not there.
-            ClientError::Refused { status: 404 | 422, .. } | ClientError::Token { .. } => {
+            ClientError::Refused { status: 400 | 404 | 422, .. } | ClientError::Token { .. } => {
                 Exit::Mistake
             }
             _ => Exit::Failed,

@@ -1,37 +1,9 @@
 //! Conversations that no one would think of: numbers near those that matter, and times near those
 //! that decide.
 
+use e2e::Dice;
+
 use crate::packets::{ACK, FIN, Frame, RST, SYN, Segment};
-
-/// Numbers from a seed (splitmix64): the same ones anywhere.
-pub struct Dice(u64);
-
-impl Dice {
-    pub fn new(seed: u64) -> Dice {
-        Dice(seed)
-    }
-
-    pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.number() % end
-    }
-
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
-
-    /// True in `share` of a thousand.
-    pub fn permille(&mut self, share: u64) -> bool {
-        self.below(1_000) < share
-    }
-}
 
 /// What the dice know of a connection.
 struct Talk {

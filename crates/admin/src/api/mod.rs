@@ -9,6 +9,7 @@ mod maintenance;
 mod openapi;
 mod reload;
 mod requests;
+mod routes;
 mod servers;
 mod services;
 mod status;
@@ -40,7 +41,7 @@ use crate::{Source, access, gather, guard, page, ui};
 const BODY_MAX_BYTES: usize = 4096;
 
 /// Every route: path, method, handler.
-const ROUTES: [(&str, &str, Answerer); 24] = [
+const ROUTES: [(&str, &str, Answerer); 25] = [
     ("/", "get", || get(page::index)),
     ("/metrics", "get", || get(metrics)),
     ("/api/v1/openapi.json", "get", || get(document::openapi)),
@@ -51,6 +52,7 @@ const ROUTES: [(&str, &str, Answerer); 24] = [
     ("/api/v1/services/{service}/servers/{server}/weight", "post", || post(servers::set_weight)),
     ("/api/v1/services/{service}/maintenance", "post", || post(maintenance::set_service)),
     ("/api/v1/routes/{route}/maintenance", "post", || post(maintenance::set_route)),
+    ("/api/v1/routes/explain", "get", || get(routes::explain)),
     ("/api/v1/requests", "get", || get(requests::in_flight)),
     ("/api/v1/requests/ended", "get", || get(requests::ended)),
     ("/api/v1/traffic", "get", || get(traffic::now)),

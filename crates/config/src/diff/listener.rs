@@ -6,7 +6,6 @@ use model::{
     SocketAccess,
 };
 
-use super::tls::pattern;
 use super::{Changes, Words, or, time, yes_no};
 use model::units::show_size;
 
@@ -97,9 +96,8 @@ fn protocol_name(protocol: &Protocol, of: &Snapshot) -> String {
             format!("{} to {}", protocol.word().as_str(), of.service(*service).name)
         }
         Protocol::TlsPassthrough { names, otherwise } => {
-            let names = names
-                .iter()
-                .map(|(name, to)| format!("{} to {}", pattern(name), of.service(*to).name));
+            let names =
+                names.iter().map(|(name, to)| format!("{name} to {}", of.service(*to).name));
             let otherwise = otherwise.map(|to| format!("others to {}", of.service(to).name));
             let all: Vec<_> = names.chain(otherwise).collect();
             format!("{} by server name: {}", protocol.word().as_str(), all.join(", "))

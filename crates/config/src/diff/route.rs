@@ -68,7 +68,7 @@ fn listeners<'a>(matches: &RouteMatch, of: &'a Snapshot) -> Vec<&'a str> {
 }
 
 fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) -> Words {
-    let Route { name, matches, action, filters: _, maintenance, error_pages } = old;
+    let Route { name, matches, action, filters: _, maintenance, error_pages, written_at: _ } = old;
     let mut words = Words::default();
     words.value("name", name, &new.name, ToString::to_string);
     let (listeners, new_listeners) = (listeners(matches, before), listeners(&new.matches, after));
@@ -78,8 +78,7 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
     let RouteMatch { listeners: _, host, path, method, fields, query, conditions } = matches;
     words.value("host", host, &new.matches.host, |host| match host {
         None => "any".to_owned(),
-        Some(HostPattern::Exact(host)) => host.clone(),
-        Some(HostPattern::Wildcard(suffix)) => format!("*.{suffix}"),
+        Some(host) => host.to_string(),
     });
     words.value("path", path, &new.matches.path, |path| match path {
         PathMatch::Exact(path) => format!("exactly {path}"),

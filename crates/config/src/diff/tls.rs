@@ -3,9 +3,7 @@
 
 use std::fmt::Write as _;
 
-use model::{
-    Certificate, ClientCertificates, HostPattern, ListenerTls, Material, ServiceTls, UnknownNames,
-};
+use model::{Certificate, ClientCertificates, ListenerTls, Material, ServiceTls, UnknownNames};
 
 use super::{Words, or};
 use model::units::show_duration;
@@ -79,14 +77,6 @@ pub(super) fn service(old: Option<&ServiceTls>, new: Option<&ServiceTls>, words:
         (old, new) => words.value("tls.certificate", old, new, |certificate| {
             or(certificate.as_ref().map(|it| it.chain.path.display()), "none")
         }),
-    }
-}
-
-/// Formats a server name pattern.
-pub(super) fn pattern(pattern: &HostPattern) -> String {
-    match pattern {
-        HostPattern::Exact(name) => name.clone(),
-        HostPattern::Wildcard(suffix) => format!("*.{suffix}"),
     }
 }
 

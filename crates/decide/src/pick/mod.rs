@@ -48,6 +48,11 @@ impl Turn {
         Turn(AtomicU64::new(start))
     }
 
+    /// Returns a counter with the same next turn, for a choice that takes none.
+    pub(crate) fn copy(&self) -> Turn {
+        Turn::starting_at(self.0.load(Relaxed))
+    }
+
     /// Returns the next turn's number.
     pub fn next(&self) -> u64 {
         self.0.fetch_add(1, Relaxed)

@@ -20,6 +20,7 @@
 //! asterisk-form target of OPTIONS matches rules without a path condition.
 
 mod condition;
+mod explain;
 mod index;
 mod rules;
 mod trie;
@@ -35,6 +36,8 @@ use model::{
     CertificateNames, ConditionOn, Forward, HostPattern, ListenerId, PathMatch, Route, RouteMatch,
     ServiceId,
 };
+
+pub use explain::Unmet;
 
 use rules::RuleList;
 use trie::{NodeId, Trie};
@@ -149,10 +152,16 @@ impl Router {
     /// Indexes `routes`. [`Router::find`] returns positions in this slice. Rules whose path begins
     /// with something other than `/` (and is not an empty prefix) match nothing.
     pub fn new(routes: &[Route]) -> Router {
+        let matches: Vec<&RouteMatch> = routes.iter().map(|route| &route.matches).collect();
+        Router::of(&matches)
+    }
+
+    /// As [`Router::new`], from the conditions of routes.
+    fn of(routes: &[&RouteMatch]) -> Router {
         let mut hosts = Trie::default();
         let hosts_root = hosts.add_root();
-        let is_on_certificate = |route: &Route| {
-            let mut conditions = route.matches.conditions.iter();
+        let is_on_certificate = |route: &&RouteMatch| {
+            let mut conditions = route.conditions.iter();
             conditions.any(|condition| matches!(condition.on, ConditionOn::Certificate(_)))
         };
         let mut router = Router {
@@ -165,7 +174,7 @@ impl Router {
         let mut sorted: Vec<(Cow<'_, RouteMatch>, usize)> = routes
             .iter()
             .enumerate()
-            .map(|(position, route)| (with_canonical_path(&route.matches), position))
+            .map(|(position, route)| (with_canonical_path(route), position))
             .collect();
         // Rules of one host and path need not be adjacent in this order, but their relative order
         // is right, which is all that a rule list relies on.

@@ -10,7 +10,7 @@ use model::{
 };
 
 use super::index::counting::take_probes;
-use super::{Arrival, RequestView, Router, split};
+use super::{Arrival, RequestView, Router, Unmet, split};
 
 /// The parts of a request that rules match.
 #[derive(Clone, Debug, Default)]
@@ -128,6 +128,7 @@ fn route(matches: RouteMatch) -> Route {
         filters: Vec::new(),
         maintenance: None,
         error_pages: Vec::new(),
+        written_at: model::WrittenAt::default(),
     }
 }
 
@@ -384,6 +385,60 @@ fn the_router_finds_what_a_reader_of_the_sorted_list_finds() {
     }
     // The test is only meaningful if both outcomes are frequent.
     assert!(matched > searched / 4 && matched < searched, "{matched} of {searched}");
+}
+
+/// What the explanation says about a rule; empty: it matches.
+fn unmet(rule: &RouteMatch, request: &Request, listener: ListenerId) -> String {
+    let first = Unmet::first(rule, request, &by(listener));
+    first.map_or_else(String::new, |(_, unmet)| unmet.words(request))
+}
+
+#[test]
+fn the_first_condition_that_does_not_hold_is_named() {
+    let cases: &[(&str, &str, &[&str], &str)] = &[
+        ("", "GET h.com/x", &[], ""),
+        ("h.com /a GET", "GET h.com/a/b", &[], ""),
+        ("@1 h.com", "GET other.com/", &[], "it holds on other listeners only"),
+        ("*.h.com /a", "GET h.com/x", &[], "host h.com is not *.h.com"),
+        ("h.com", "GET /", &[], "the request has no host, and the route is for h.com"),
+        ("h.com /a POST", "GET h.com/ab", &[], "path /a is no prefix of /ab"),
+        ("=/a", "GET h.com/a/", &[], "path /a/ is not exactly /a"),
+        ("/a POST x:1", "GET h.com/a", &[], "method GET is not POST"),
+        ("x:1 ?q=1", "GET h.com/", &[], "header x is absent"),
+        ("x:1 ?q=1", "GET h.com/", &["x: 2"], "header x is not \"1\""),
+        ("x:1 y:1", "GET h.com/", &["x: 1"], "header y is absent"),
+        ("x:1 ?q=1", "GET h.com/?q=2", &["x: 1"], "query parameter q is absent or not \"1\""),
+        ("+x", "GET h.com/", &[], "header x is absent"),
+        ("-x", "GET h.com/", &["x: 1"], "this does not hold: not header x present"),
+        ("/a", "GET h.com/a/../a", &[], "a path with dot segments matches no route"),
+    ];
+    for (rule_text, line, fields, words) in cases {
+        let request = request(line, fields);
+        assert_eq!(unmet(&rule(rule_text), &request, ListenerId(0)), *words, "{rule_text}: {line}");
+    }
+    // What a request repeats is bounded, and cannot change a terminal.
+    let hostile = request(&format!("GET h.com/\u{1b}{}", "x".repeat(9_000)), &[]);
+    let said = unmet(&rule("/a"), &hostile, ListenerId(0));
+    assert!(said.len() < 300 && !said.contains('\u{1b}'), "{said}");
+}
+
+#[test]
+fn the_explanation_agrees_with_the_router() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut rng = Rng::with_seed(seed);
+    for _ in 0..300 {
+        let mut rules: Vec<RouteMatch> = (0..12).map(|_| random_rule(&mut rng)).collect();
+        rules.sort_by(RouteMatch::precedence);
+        rules.dedup();
+        let routes: Vec<Route> = rules.iter().cloned().map(route).collect();
+        let router = Router::new(&routes);
+        for _ in 0..10 {
+            let (request, listener) = (random_request(&mut rng), ListenerId(rng.u32(..2)));
+            let first = rules.iter().position(|rule| unmet(rule, &request, listener).is_empty());
+            assert_eq!(router.find(&request, &by(listener)), first, "seed {seed}: {request:?}");
+        }
+    }
 }
 
 /// `count` routes over many hosts, wildcards, prefixes, exact paths and header values.

@@ -103,3 +103,38 @@ fn with_many_servers_the_chosen_one_is_listed_and_the_rest_counted() {
         drop(slot);
     }
 }
+
+#[test]
+fn what_is_foreseen_takes_nothing_and_comes_true() {
+    use crate::foresee::Foreseen;
+    let mut rng = fastrand::Rng::with_seed(1);
+    for balance in [Balance::RoundRobin, Balance::LeastConnections] {
+        let mut spec = service("app", &[1, 2, 3], 2, 1);
+        spec.balance = balance;
+        let (_registry, live) = one(spec);
+        let mut held = Vec::new();
+        for step in 0..7 {
+            let foresee = |rng: &mut _| match live.foresee(&Ask::default(), rng, NOW).0 {
+                Foreseen::Server(endpoint) => Some(endpoint.row.address),
+                Foreseen::Waits => None,
+                Foreseen::Refused(cause) => panic!("{cause:?}"),
+            };
+            let foreseen = foresee(&mut rng);
+            assert_eq!(foresee(&mut rng), foreseen, "step {step}: asking takes no turn");
+            assert_eq!(live.queue_length(), 0);
+            match admit(&live) {
+                Admission::Go(slot) => {
+                    assert_eq!(Some(slot.endpoint().row.address), foreseen, "step {step}");
+                    held.push(slot);
+                }
+                Admission::Wait(_) => assert_eq!((foreseen, step), (None, 6)),
+                Admission::Refused(refusal) => panic!("{refusal:?}"),
+            }
+        }
+        assert_eq!(held.len(), 6);
+        let _waits = admit(&live);
+        let (foreseen, decision) = live.foresee(&Ask::default(), &mut rng, NOW);
+        assert!(matches!(foreseen, Foreseen::Refused(model::Cause::QueueFull)), "{foreseen:?}");
+        assert_eq!(whys(&decision), ["full", "full", "full"]);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use decide::{Slot, route};
+use decide::{Slot, placement, route};
 use health::blame::{Ended, Outcome, Sent};
 use model::{Cause, Forward, HttpVersion, ResponseFilter, Route, Service, ServiceId};
 use rustls::ClientConfig;
@@ -78,7 +78,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
             record.to_end = Some((to_end, cause));
             limits.set(Direction::Whole, to_end, cause);
         }
-        let affinity = balance::affinity(service, &scratch.request);
+        let affinity = placement::affinity(service, &scratch.request);
         let has_rate = !matches!(scratch.request.body(), RequestBody::None)
             && !is_conversation(&scratch.request, service, client);
         let upload = Upload::new(client, plane, scratch, service);

@@ -200,10 +200,7 @@ impl<'a> Exchange<'a> {
                 let status = redirect.status;
                 Err(Answer { status, location, ..Answer::of(Cause::Redirected) })
             }
-            Action::Forward(_)
-                if request.method() == "TRACE"
-                    && route.matches.method.as_deref() != Some("TRACE") =>
-            {
+            Action::Forward(_) if route.refuses(request.method()) => {
                 Err(Answer::of(Cause::HttpMethodNotAllowed))
             }
             Action::Forward(forward) => Ok(forward),

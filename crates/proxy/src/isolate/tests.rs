@@ -91,6 +91,7 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
         filters: Vec::new(),
         maintenance: None,
         error_pages: Vec::new(),
+        written_at: model::WrittenAt::default(),
     };
     let published = crate::explain::tests::live().0.load_full();
     let mut service = model::Service::clone(&published.snapshot.services[0]);

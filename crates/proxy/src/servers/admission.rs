@@ -78,10 +78,7 @@ impl Servers<'_> {
                 Ok(admitted)
             }
             Admission::Refused(Refusal::NoServerReady) => {
-                // Without a source, a service has no servers at all only if its names never resolved.
-                let no_source = self.live.spec().discover.is_none();
-                let unknown = no_source && self.live.endpoints().all.is_empty();
-                Err(if unknown { Cause::DnsError } else { Cause::DestinationUnavailable }.into())
+                Err(self.live.cause_without_server().into())
             }
             Admission::Refused(Refusal::Full { retry_after }) => {
                 Err(NoServer { reason: Cause::QueueFull.into(), retry_after: Some(retry_after) })

@@ -9,7 +9,8 @@ Exit codes:
   1  failed: a port in use, no permission, a balancer that does not answer;
      for `check`, a valid file that could not be served on this host;
      for `doctor`, a warning or a critical finding;
-     for `lab run`, a result that is not as expected
+     for `lab run`, a result that is not as expected;
+     for `explain route`, no route matches
   2  a mistake on the command line or in the configuration
   3  `bench` could not start as many requests as intended; `bench limit` found
      its own limit, not the server's
@@ -39,6 +40,8 @@ pub(crate) enum Exit {
     Done,
     /// The doctor reported a warning or a critical finding.
     Findings,
+    /// No route matches the request that was asked about.
+    NoRoute,
     /// Something outside the configuration failed.
     Failed,
     /// The command line or the configuration is wrong.
@@ -57,7 +60,7 @@ impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(match exit {
             Exit::Done => 0,
-            Exit::Failed | Exit::Findings => 1,
+            Exit::Failed | Exit::Findings | Exit::NoRoute => 1,
             Exit::Mistake => 2,
             Exit::Limited => 3,
             Exit::Broken => 4,

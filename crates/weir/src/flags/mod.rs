@@ -6,6 +6,7 @@ mod admin;
 pub(crate) mod bench;
 mod doctor;
 mod exit_code;
+mod explain;
 mod lab;
 mod times;
 mod trace;
@@ -25,6 +26,7 @@ pub(crate) use admin::{
 pub(crate) use bench::{BenchArgs, BenchVerb};
 pub(crate) use doctor::{ChecksArgs, DoctorArgs, DoctorVerb, FactsArgs, ListArgs, SysctlArgs};
 pub(crate) use exit_code::Exit;
+pub(crate) use explain::{ExplainArgs, ExplainRouteArgs, ExplainVerb};
 pub(crate) use lab::{LabArgs, LabListArgs, LabRunArgs, LabShellArgs, LabVerb, LinkArgs};
 pub(crate) use trace::{LiveArgs, TraceArgs, TraceHow, TraceLook};
 
@@ -105,7 +107,7 @@ pub(crate) enum Verb {
     Check(CheckArgs),
     /// Print the configuration's JSON Schema, for editors
     Schema,
-    /// Explain a cause or a finding, or what happened in the last minutes
+    /// Explain a cause or a finding, what happened in the last minutes, or the route of a request
     ///
     /// Every exchange ends with one cause: its name is in the access log, in the metrics and in the
     /// responses that Weir generates. Without an argument, lists all causes by fault.
@@ -113,6 +115,8 @@ pub(crate) enum Verb {
     /// With --last 10m, asks the balancer on this machine for its recent past and writes what happened in
     /// which order, what did not cause it, and what to do. With a file of `weir bundle`, does so for that
     /// file.
+    ///
+    /// `weir explain route URL` says which route a request would take, why, and which server it would get.
     Explain(ExplainArgs),
     /// Save the recent past of a running balancer in one file
     ///
@@ -213,31 +217,6 @@ pub(crate) struct CheckArgs {
     /// For checks on a machine other than the one that will serve, such as in CI.
     #[arg(long)]
     pub(crate) file_only: bool,
-}
-
-/// The words of `weir explain`.
-#[derive(Debug, Args)]
-pub(crate) struct ExplainArgs {
-    /// A cause, such as `connection_refused`; a rule, such as `listener_overflow`; or a status, such
-    /// as 502, for all causes with that status
-    ///
-    /// Or a file of `weir bundle`: a path with a slash or a dot.
-    #[arg(value_name = "CAUSE|FILE")]
-    pub(crate) cause: Option<String>,
-
-    /// Explain this much of a running balancer's recent past, up to 24 hours
-    #[arg(
-        long, value_name = "TIME", conflicts_with = "cause",
-        value_parser = times::duration_above_zero
-    )]
-    pub(crate) last: Option<Duration>,
-
-    /// Print one JSON object instead of text; with --last or a file
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    #[command(flatten)]
-    pub(crate) admin: AdminArgs,
 }
 
 /// The words of `weir demo`.

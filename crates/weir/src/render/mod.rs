@@ -11,6 +11,7 @@ mod tls;
 
 pub(crate) mod diagnostics;
 pub(crate) mod doctor;
+pub(crate) mod explained_route;
 pub(crate) mod status;
 pub(crate) mod traffic;
 

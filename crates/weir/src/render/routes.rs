@@ -43,8 +43,7 @@ fn listeners(route: &Route, snapshot: &Snapshot) -> Vec<String> {
 fn host(host: Option<&HostPattern>) -> String {
     match host {
         None => "any".to_owned(),
-        Some(HostPattern::Exact(host)) => host.clone(),
-        Some(HostPattern::Wildcard(suffix)) => format!("*.{suffix}"),
+        Some(host) => host.to_string(),
     }
 }
 

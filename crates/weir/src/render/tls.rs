@@ -1,7 +1,6 @@
 //! TLS settings: each listener's certificates with their names and expiry, names that are passed
 //! through, and TLS to servers.
 
-use balancer::configuration::pattern_text;
 use diagnose::kinds::grouped;
 use model::{Certificate, Protocol, Service, ServiceTls, Snapshot, TlsVersion};
 
@@ -61,7 +60,7 @@ fn passed_through(snapshot: &Snapshot) -> Option<String> {
         let to = |id| format!("service {}", snapshot.service(id).name);
         let mut name = listener.name.to_string();
         for (pattern, service) in names {
-            columns.row([std::mem::take(&mut name), pattern_text(pattern), to(*service)]);
+            columns.row([std::mem::take(&mut name), pattern.to_string(), to(*service)]);
         }
         let otherwise = otherwise.map_or("closed".to_owned(), to);
         columns.row([name, "any other".to_owned(), otherwise]);

@@ -1,7 +1,8 @@
-//! `weir explain`: prints the page of a cause or of a doctor rule, or lists all causes; or says what happened in
-//! the last minutes.
+//! `weir explain`: prints the page of a cause or of a doctor rule, or lists all causes; says what happened in
+//! the last minutes; or which route a request takes.
 
 mod past;
+mod route;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,12 +12,15 @@ use model::{Cause, Fault, Page};
 
 use super::bench::pages::{self, Own, PAGES};
 use super::check::print;
-use crate::flags::{Common, Exit, ExplainArgs};
+use crate::flags::{Common, Exit, ExplainArgs, ExplainVerb};
 
 /// Columns of text: what a terminal has at least, and what the eye follows.
 const WIDTH: usize = 80;
 
 pub(crate) fn run(args: &ExplainArgs, common: Common) -> Exit {
+    if let Some(ExplainVerb::Route(args)) = &args.about {
+        return route::run(args, common);
+    }
     if let Some(last) = args.last {
         return past::of_balancer(last, args);
     }

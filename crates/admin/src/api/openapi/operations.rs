@@ -9,6 +9,7 @@ use admin_api::history::History;
 use admin_api::maintenance::{Maintenance, MaintenanceRequest};
 use admin_api::receipt::{Reload, Reloads, Upgrade};
 use admin_api::requests::{EndedRequests, Requests};
+use admin_api::routes::RouteExplanation;
 use admin_api::services::{Service, Services, StateRequest, WeightRequest};
 use admin_api::status::Status;
 use admin_api::traffic::Traffic;
@@ -175,6 +176,7 @@ pub(super) fn traffic() -> Vec<Operation> {
         )
         .at([SERVICE])
         .refuses(&[(400, "The path is not readable."), (404, "There is no such service.")]),
+        explain_route(),
         requests(),
         ended_requests(),
         current_traffic(),
@@ -248,6 +250,44 @@ const REQUESTS_LIMIT: Parameter = Parameter {
     description: "Maximum number of requests in the answer.",
     schema: || json!({ "type": "integer", "minimum": 0, "maximum": 10_000, "default": 100 }),
 };
+
+fn explain_route() -> Operation {
+    let parameter = |name: &'static str, description: &'static str| Parameter {
+        name,
+        within: "query",
+        description,
+        schema: || json!({ "type": "string" }),
+    };
+    Operation {
+        description: Some(
+            "The route is found by the code that routes requests. No request is sent or counted, no slot and no \
+             turn is taken. Authentication, rate limits and mirrors are named, but not tried.",
+        ),
+        ..Operation::new(
+            ("get", "/api/v1/routes/explain"),
+            "explainRoute",
+            "Which route a request would take, why, and which server it would get",
+            "The explanation; route is null if none matches.",
+            json_of::<RouteExplanation>(),
+        )
+        .at([
+            parameter("url", "The URL, with http:// or https://, at most 8 KiB. It is needed."),
+            parameter("method", "The method; GET without it."),
+            parameter(
+                "listener",
+                "Name or address of the listener that the request comes in on; without it, the one that fits \
+                 the URL best.",
+            ),
+            parameter("client", "The client's IP address; unknown without it."),
+            parameter(
+                "field",
+                "A field of the request, such as `Cookie: beta=1`; repeatable, at most 64. A Host field replaces \
+                 the URL's host.",
+            ),
+        ])
+        .refuses(&[(400, "The query is not readable, or the listener would refuse the request.")])
+    }
+}
 
 fn requests() -> Operation {
     Operation::new(

@@ -1,0 +1,244 @@
+//! Explains which route a request would take, and which server it would get. The router, the choice of a
+//! server and the parser of request heads are those of real requests; nothing is counted or taken.
+
+mod asked;
+mod listener;
+mod others;
+mod server;
+
+use admin_api::routes::{
+    ExplainedAnswer, ExplainedRequest, ExplainedRoute, RouteAction, RouteExplanation, RouteService,
+};
+use decide::route::Arrival;
+use decide::{Published, Registry};
+use model::path::{canonical, has_dot_segments};
+use model::{
+    Action, Balance, Cause, ConditionOn, HashOn, Maintained, Moment, PathMatch, Respond, Route,
+    RouteMatch, Snapshot,
+};
+use wire::http1::RequestHead;
+
+pub use asked::RouteQuery;
+
+/// A request and the configuration that it is explained by.
+struct Case<'a> {
+    registry: &'a Registry,
+    published: &'a Published,
+    head: &'a RequestHead,
+    arrival: Arrival<'a>,
+    now: Moment,
+}
+
+impl Case<'_> {
+    fn snapshot(&self) -> &Snapshot {
+        &self.published.snapshot
+    }
+
+    /// Returns where the route at `index` is written.
+    fn written_at(&self, index: usize) -> Option<String> {
+        self.registry.written_at(self.published, index).map(|place| place.to_string())
+    }
+}
+
+/// Explains a request at `now`.
+///
+/// # Errors
+/// What is wrong with the question, in one line.
+pub fn explain_route(
+    registry: &Registry,
+    query: &RouteQuery,
+    now: Moment,
+) -> Result<RouteExplanation, String> {
+    let published = registry.load_full();
+    let listener = listener::choose(&published.snapshot.listeners, query)?;
+    let head = query.head(listener.listener)?;
+    let arrival = Arrival { listener: listener.id, client: query.client, certificate: None };
+    let case = Case { registry, published: &published, head: &head, arrival, now };
+    let found = published.router.find(&head, &arrival);
+    let (considered, not_listed) = others::considered(&case, found);
+    let route = found.and_then(|index| published.snapshot.routes.get(index));
+    let mut explanation = RouteExplanation {
+        listener: listener.explained,
+        request: request(&head, query),
+        answer: match route {
+            Some(route) => own_answer(&case, route),
+            None => Some(no_route(&head)),
+        },
+        considered,
+        not_listed,
+        notes: notes(&case, route),
+        ..RouteExplanation::default()
+    };
+    if let Some((index, route)) = found.zip(route) {
+        explanation.route = Some(explained(&case, index, route));
+        if let Action::Forward(forward) = &route.action
+            && explanation.answer.is_none()
+        {
+            let (server, answer) = server::foresee(&case, forward);
+            (explanation.server, explanation.answer) = (Some(server), answer);
+        }
+    }
+    Ok(explanation)
+}
+
+fn request(head: &RequestHead, query: &RouteQuery) -> ExplainedRequest {
+    let host = head.host();
+    ExplainedRequest {
+        method: head.method().to_owned(),
+        host: host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase(),
+        path: canonical(head.path()),
+        query: head.query().map(str::to_owned),
+        client: query.client.map(|client| client.to_string()),
+    }
+}
+
+/// Returns the answer to a request that no route matches.
+fn no_route(head: &RequestHead) -> ExplainedAnswer {
+    if has_dot_segments(head.path()) {
+        let why = "the path has dot segments (. or ..), which servers resolve differently";
+        return answer(Cause::HttpRequestError, why);
+    }
+    answer(Cause::DestinationNotFound, "no route matches")
+}
+
+fn answer(cause: Cause, why: impl Into<String>) -> ExplainedAnswer {
+    let status = cause.status();
+    let status = (status > 0).then_some(status);
+    ExplainedAnswer { status, cause: cause.name().to_owned(), why: why.into() }
+}
+
+/// Returns the answer that Weir gives itself for a route; `None`: the request goes to a service.
+fn own_answer(case: &Case<'_>, route: &Route) -> Option<ExplainedAnswer> {
+    if is_in_maintenance(case, route) {
+        return Some(answer(Cause::Maintenance, "the route is in maintenance"));
+    }
+    let with_status = |status: u16, cause: Cause, why: &str| {
+        Some(ExplainedAnswer { status: Some(status), ..answer(cause, why) })
+    };
+    match &route.action {
+        Action::Forward(_) if route.refuses(case.head.method()) => {
+            Some(answer(Cause::HttpMethodNotAllowed, "TRACE is forwarded only if a route names it"))
+        }
+        Action::Forward(_) => None,
+        Action::Deny(status) => {
+            with_status(*status, Cause::HttpRequestDenied, "the route refuses its requests")
+        }
+        Action::Redirect(redirect) => {
+            with_status(redirect.status, Cause::Redirected, "the route redirects")
+        }
+        Action::Respond(Respond::Fixed { status, .. }) => {
+            with_status(*status, Cause::Responded, "the route has a response of its own")
+        }
+        Action::Respond(Respond::Ready(_)) => {
+            let why =
+                "the route answers whether Weir and its services are ready: 200, otherwise 503";
+            Some(ExplainedAnswer { status: None, ..answer(Cause::Responded, why) })
+        }
+    }
+}
+
+fn is_in_maintenance(case: &Case<'_>, route: &Route) -> bool {
+    let switched = case.registry.maintenance();
+    switched.in_force(Maintained::Route, &route.name, route.maintenance).is_some()
+}
+
+fn explained(case: &Case<'_>, index: usize, route: &Route) -> ExplainedRoute {
+    let snapshot = case.snapshot();
+    let name_of = |id| snapshot.service(id).name.to_string();
+    let conditions = conditions(&route.matches, snapshot);
+    let why = if conditions.is_empty() {
+        "it matches every request, and no route that is tried before it matches"
+    } else {
+        "all of its conditions hold, and no route that is tried before it matches"
+    };
+    let (action, status, services) = match &route.action {
+        Action::Forward(forward) => {
+            let services = forward
+                .to
+                .iter()
+                .map(|split| RouteService { name: name_of(split.service), weight: split.weight });
+            (RouteAction::Forward, None, services.collect())
+        }
+        Action::Redirect(redirect) => (RouteAction::Redirect, Some(redirect.status), Vec::new()),
+        Action::Deny(status) => (RouteAction::Deny, Some(*status), Vec::new()),
+        Action::Respond(Respond::Fixed { status, .. }) => {
+            (RouteAction::Respond, Some(*status), Vec::new())
+        }
+        Action::Respond(Respond::Ready(_)) => (RouteAction::Respond, None, Vec::new()),
+    };
+    ExplainedRoute {
+        number: index + 1,
+        name: route.name.to_string(),
+        written_at: case.written_at(index),
+        conditions,
+        why: why.to_owned(),
+        action: action.into(),
+        status,
+        services,
+        mirrors: route.mirrors().iter().map(|mirror| name_of(mirror.service)).collect(),
+        authentication: route
+            .authentication()
+            .map(|id| snapshot.authentication(id).name.to_string()),
+        rate_limits: route.rate_limits().map(|limit| limit.name.to_string()).collect(),
+        maintenance: is_in_maintenance(case, route),
+    }
+}
+
+/// Returns the conditions of a route in words; empty: it has none.
+fn conditions(matches: &RouteMatch, snapshot: &Snapshot) -> Vec<String> {
+    let RouteMatch { listeners, host, path, method, fields, query, conditions } = matches;
+    let listeners = listeners.iter().filter_map(|id| snapshot.listeners.get(id.0 as usize));
+    let names: Vec<&str> = listeners.map(|listener| &*listener.name).collect();
+    let mut words = Vec::new();
+    words.extend((!names.is_empty()).then(|| format!("listener {}", names.join(" or "))));
+    words.extend(host.iter().map(|host| format!("host {host}")));
+    match path {
+        PathMatch::Exact(path) => words.push(format!("path exactly {path}")),
+        PathMatch::Prefix(prefix) if prefix.is_empty() => {}
+        PathMatch::Prefix(prefix) => words.push(format!("path {prefix} and below")),
+    }
+    words.extend(method.iter().map(|method| format!("method {method}")));
+    let shown = |of: &str, field: &model::FieldMatch| {
+        format!("{of} {} = {}", field.name, field.value.shown())
+    };
+    words.extend(fields.iter().map(|field| shown("header", field)));
+    words.extend(query.iter().map(|parameter| shown("query", parameter)));
+    words.extend(conditions.iter().map(ToString::to_string));
+    words
+}
+
+/// Returns what the explanation assumes or leaves out.
+fn notes(case: &Case<'_>, route: Option<&Route>) -> Vec<String> {
+    let snapshot = case.snapshot();
+    let mut notes: Vec<String> = Vec::new();
+    let is_on_client = |route: &Route| {
+        route.matches.conditions.iter().any(|condition| condition.on == ConditionOn::Client)
+    };
+    let hashes_client = snapshot.services.iter().any(
+        |service| matches!(&service.balance, Balance::Hash(hash) if hash.on == HashOn::Client),
+    );
+    if case.arrival.client.is_none() && (hashes_client || snapshot.routes.iter().any(is_on_client))
+    {
+        notes.push(
+            "the client's address is not given: conditions on it do not hold, and it has no hash key"
+                .to_owned(),
+        );
+    }
+    if case.published.router.reads_certificates() {
+        notes.push("the request has no client certificate: see the conditions on it".to_owned());
+    }
+    let Some(route) = route else { return notes };
+    if let Some(id) = route.authentication() {
+        let name = &snapshot.authentication(id).name;
+        notes.push(format!(
+            "before the route acts, authentication {name:?} may refuse the request (401, 403)"
+        ));
+    }
+    if route.rate_limits().next().is_some() {
+        notes.push("before the route acts, a rate limit may refuse the request (429)".to_owned());
+    }
+    if route.cors().is_some() && case.head.method() == "OPTIONS" {
+        notes.push("Weir answers preflight requests of CORS itself (204)".to_owned());
+    }
+    notes
+}

@@ -27,7 +27,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target in `make prove`; three times as long with PROVE=long.
 FUZZ_SECONDS ?= $(if $(filter long,$(PROVE)),60,20)
 
-.PHONY: help run test check prove measure race lab interop browser soak deny peers pebble oauth2-proxy otel-collector consul
+.PHONY: help run test check prove measure race lab interop browser soak deny peers pebble oauth2-proxy otel-collector consul nomad prove-peers
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -41,6 +41,10 @@ run:
 peers:
 	@scripts/install-test-peers
 
+# Also what only `make prove` needs.
+prove-peers:
+	@scripts/install-test-peers prove
+
 pebble:
 	@scripts/install-pebble
 
@@ -52,6 +56,9 @@ otel-collector:
 
 consul:
 	@scripts/install-consul
+
+nomad:
+	@scripts/install-nomad
 
 # nextest runs the tests, each in a process of its own, as .config/nextest.toml says. The whole
 # workspace is built first and by one command, so that the tests of the whole program find one fresh
@@ -74,7 +81,7 @@ deny:
 	@"$$(scripts/tool cargo-deny)" --all-features check --hide-inclusion-graph licenses bans sources
 
 # Counts do not depend on the last tenth of speed: thin link-time optimisation will do.
-prove: peers deny pebble oauth2-proxy otel-collector consul
+prove: prove-peers deny pebble oauth2-proxy otel-collector consul nomad
 	@nextest=$$(scripts/tool cargo-nextest)
 	$(CARGO) build --profile prove --package weir
 	WEIR_BIN=$(CURDIR)/target/prove/weir "$$nextest" nextest run --profile long --workspace --run-ignored only -E 'binary(/^prove_/)'

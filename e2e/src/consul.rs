@@ -7,7 +7,6 @@
 mod answer;
 mod cluster;
 mod fake;
-mod fake_http;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use serde_json::{Value, json};
 
 pub use answer::{Health, Instance};
 pub use cluster::Cluster;
-pub use fake::{FakeConsul, Fault, Recorded};
+pub use fake::{ConsulApi, FakeConsul};
 
 use crate::http::{Connection, Response};
 use crate::{CONSUL, Pair, Process, Scene, find, wait};

@@ -25,14 +25,18 @@ pub mod clients;
 pub mod consul;
 mod counting;
 mod dice;
+pub mod etcd;
 pub mod frames;
 mod grid;
 pub mod http;
 mod issuer;
+pub mod knot;
 mod linked;
 mod namespace;
+pub mod nomad;
 pub mod paced;
 mod peers;
+pub mod polling;
 mod process;
 mod promises;
 pub mod raw;
@@ -50,8 +54,8 @@ pub use issuer::{Issuer, key_set};
 pub use linked::Linked;
 pub use namespace::{Zones, offloads_off};
 pub use peers::{
-    CONSUL, H2SPEC, NAMESPACES, OAUTH2_PROXY, OTEL_COLLECTOR, PEBBLE, PEBBLE_DNS, PYTHON_PEERS,
-    VERSITYGW, find,
+    CONSUL, H2SPEC, NAMESPACES, NOMAD, OAUTH2_PROXY, OTEL_COLLECTOR, PEBBLE, PEBBLE_DNS,
+    PYTHON_PEERS, VERSITYGW, find,
 };
 pub use process::{Finished, Process};
 pub use promises::Promises;

@@ -16,6 +16,8 @@ pub const VERSITYGW: &str = "target/peers/bin/versitygw";
 
 /// A Consul agent, which `make consul` builds.
 pub const CONSUL: &str = "weir-peers/consul-v1.14.11/consul";
+/// A Nomad agent, which `make nomad` builds.
+pub const NOMAD: &str = "weir-peers/nomad-v1.6.0/nomad";
 /// oauth2-proxy, which `make oauth2-proxy` builds.
 pub const OAUTH2_PROXY: &str = "weir-peers/oauth2-proxy-v7.15.6/oauth2-proxy";
 /// An OpenTelemetry Collector, which `make otel-collector` builds.

@@ -1,6 +1,6 @@
 //! `weir explain route`: the route and the server that it names are those of a real request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 
@@ -42,15 +42,18 @@ fn asked(weir: &Weir, url: &str, others: &[(&str, &str)]) -> Value {
     weir.api(&path)
 }
 
-const HOSTS: [&str; 6] = [
+const HOSTS: [&str; 8] = [
     "a.example.com",
     "b.example.com",
     "x.a.example.com",
     "example.com",
     "A.EXAMPLE.COM.",
     "other.org",
+    "[::1]",
+    "[2001:db8::A]",
 ];
-const PATHS: [&str; 8] = ["/", "/a", "/a/", "/a/b", "/ab", "/a%62", "/%61/b/c", "/A"];
+/// The first is empty: a client sends `/`.
+const PATHS: [&str; 9] = ["", "/", "/a", "/a/", "/a/b", "/ab", "/a%62", "/%61/b/c", "/A"];
 const METHODS: [&str; 3] = ["GET", "POST", "DELETE"];
 
 /// Conditions of a route, each of them perhaps.
@@ -88,8 +91,7 @@ fn conditions(dice: &mut Dice) -> String {
 
 /// Routes that answer with their names, no two with the same conditions.
 fn routes(dice: &mut Dice) -> String {
-    let different: std::collections::BTreeSet<String> =
-        (0..2 + dice.below(25)).map(|_| conditions(dice)).collect();
+    let different: BTreeSet<String> = (0..2 + dice.below(25)).map(|_| conditions(dice)).collect();
     let route = |(number, conditions): (usize, String)| {
         format!(
             "[[route]]\nname = \"r{number}\"\n{conditions}respond = {{ body = \"r{number}\" }}\n"
@@ -118,10 +120,11 @@ fn the_route_that_is_named_is_the_one_that_a_request_takes() {
                 let address = dice.pick(&[scene.front(), second]);
                 let (host, method) = (dice.pick(&HOSTS), dice.pick(&METHODS));
                 let query = dice.pick(&["", "", "?q=0", "?q=1", "?x=2&q=%31", "?q"]);
-                let target = format!("{}{query}", dice.pick(&PATHS));
+                let path = dice.pick(&PATHS);
+                let target = format!("{}{query}", if path.is_empty() { "/" } else { path });
                 let field =
                     dice.pick(&["X-Beta: 0", "x-beta: 1", "Cookie: a=2; c=1", "X-Other: 1"]);
-                let url = format!("http://{host}:{}{target}", address.port());
+                let url = format!("http://{host}:{}{path}{query}", address.port());
                 let explained = asked(
                     &weir,
                     &url,
@@ -156,6 +159,8 @@ fn the_server_that_is_named_is_the_one_that_serves() {
         "[[route]]\npath = \"/hash\"\nservice = \"hash\"\n\
          [[route]]\npath = \"/turn\"\nservice = \"turn\"\n\
          [[route]]\npath = \"/bound\"\nservice = \"bound\"\n\
+         [[route]]\npath = \"/split\"\nsplit = [{{ service = \"hash\", weight = 1 }}, {{ service = \"turn\", weight = 1 }}]\n\
+         [[route]]\npath = \"/all\"\nsplit = [{{ service = \"hash\", weight = 0 }}, {{ service = \"turn\", weight = 1 }}]\n\
          [service.hash]\nbalance = \"hash\"\nhash = {{ on = \"header:X-User\" }}\n{}\n\
          [service.turn]\nbalance = \"round-robin\"\n{}\n\
          [service.bound]\nbalance = \"random\"\naffinity = {{ cookie = \"c\" }}\n{}\n",
@@ -192,9 +197,22 @@ fn the_server_that_is_named_is_the_one_that_serves() {
     let cookie = first.field("set-cookie").unwrap().split(';').next().unwrap().to_owned();
     let (name, server) = foreseen("/bound", &[&format!("Cookie: {cookie}")]);
     assert_eq!((Some(name), &server["by"]), (first.field("x-served-by"), &"affinity".into()));
+    // Chance draws the service, unless only one has a weight.
+    let drawn: BTreeSet<String> = (0..64)
+        .map(|_| {
+            let server = foreseen("/split", &["X-User: 1"]).1;
+            assert_eq!(server["example"], true, "{server:#}");
+            assert!(server["why"].as_str().unwrap().contains("drawn by weight"), "{server:#}");
+            server["service"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(Vec::from_iter(drawn), ["hash", "turn"]);
+    let (name, server) = foreseen("/all", &[]);
+    assert_eq!((&server["service"], &server["example"]), (&"turn".into(), &false.into()));
+    assert_eq!(name, served("/all", &[]));
     // None of it counts as a request.
     let requests: u64 = apps.iter().map(|app| app.stat("requests")).sum();
-    assert_eq!(requests, 20 + 4 + 1);
+    assert_eq!(requests, 20 + 4 + 1 + 1);
     let drained = weir.api("/api/v1/services/turn");
     assert_eq!(drained["servers"][0]["in_flight"], 0);
 }
@@ -263,6 +281,66 @@ fn a_request_without_a_server_is_explained_with_its_answer() {
     let explained: Value = serde_json::from_str(&by_file.stdout).expect("JSON");
     assert_eq!((by_file.code, &explained["route"]["name"]), (Some(0), &"site".into()));
     assert_eq!(explained["server"], Value::Null);
+}
+
+#[test]
+fn what_weir_answers_before_a_service_is_explained() {
+    let Some(scene) = Scene::new("explain-route-own", &["python3"]) else { return };
+    let app = App::start(&scene, 11, &[]);
+    let rest = format!(
+        "[[listener]]\nname = \"small\"\naddress = \"{}\"\nbody_max = 10\n\
+         trusted = [\"127.0.0.0/8\"]\n\
+         [[route]]\nname = \"cors\"\npath = \"/cors\"\ncors = {{ origins = [\"https://a.example\"] }}\n\
+         service = \"app\"\n\
+         [[route]]\nname = \"office\"\npath = \"/office\"\nclient = [\"192.0.2.0/24\"]\nservice = \"app\"\n\
+         [service.app]\n{}",
+        scene.address(1, 8081),
+        server_tables("app", [app.address()]),
+    );
+    let weir = Weir::start(&scene, &scene.config("workers = 1", &rest));
+    let small = scene.address(1, 8081);
+    let statuses = |address, method: &str, path: &str, fields: &[&str]| {
+        let mut parameters = vec![("method", method), ("client", "127.0.0.1")];
+        parameters.extend(fields.iter().map(|field| ("field", *field)));
+        let explained = asked(&weir, &format!("http://{address}{path}"), &parameters);
+        let mut connection = Connection::open(address).unwrap();
+        let real = connection.request(method, path, fields, b"").unwrap().status;
+        (explained["answer"]["status"].as_u64(), u64::from(real))
+    };
+    let asks = "Access-Control-Request-Method: PUT";
+    let origin = "Origin: https://a.example";
+    let preflight = statuses(weir.front(), "OPTIONS", "/cors", &[origin, asks]);
+    assert_eq!(preflight, (Some(204), 204));
+    assert_eq!(statuses(weir.front(), "OPTIONS", "/cors", &[origin]).0, None, "no preflight");
+    let large = asked(
+        &weir,
+        &format!("http://{small}/cors"),
+        &[("method", "POST"), ("field", "Content-Length: 11")],
+    );
+    assert_eq!(large["answer"]["status"], 413, "{large:#}");
+    // The client that a trusted proxy names.
+    let office = "X-Forwarded-For: 192.0.2.7";
+    assert_eq!(statuses(small, "GET", "/office", &[office]), (None, 200));
+    assert_eq!(statuses(weir.front(), "GET", "/office", &[office]), (Some(404), 404));
+}
+
+#[test]
+fn a_file_says_what_is_in_maintenance_unless_chance_decides() {
+    let Some(scene) = Scene::new("explain-route-file", &[]) else { return };
+    let rest = "[[route]]\npath = \"/one\"\nservice = \"shut\"\n\
+         [[route]]\npath = \"/split\"\nsplit = [{ service = \"shut\", weight = 1 }, { service = \"gone\", weight = 1 }]\n\
+         [service.shut]\nmaintenance = true\n[[service.shut.server]]\naddress = \"127.0.0.1:1\"\n\
+         [service.gone]\nmaintenance = true\n[[service.gone.server]]\naddress = \"127.0.0.1:1\"\n";
+    let file = scene.file("weir.toml", scene.config("workers = 1", rest));
+    let file = file.to_string_lossy();
+    let answer = |path: &str| {
+        let url = format!("http://www.example.com{path}");
+        let seen = run(&scene, &["explain", "route", "--json", "--config", &file, &url]);
+        let mut explained: Value = serde_json::from_str(&seen.stdout).expect("JSON");
+        explained["answer"]["cause"].take()
+    };
+    assert_eq!(answer("/one"), "maintenance");
+    assert_eq!(answer("/split"), Value::Null);
 }
 
 #[test]

@@ -1,314 +1,42 @@
 //! A Consul inside the test: it answers `GET /v1/health/service/NAME` with what the test sets, and it
-//! fails on demand.
-//!
-//! It supports blocking queries, `?passing`, and the header fields of an agent. As an agent does, it answers a query
-//! with an index above the current one only after the whole wait. It has no other path, and it
-//! knows no ACLs: a test chooses what a token gets with [`Fault::acl_not_found`]. A service that was never set has
-//! the index 1 and no instances.
+//! fails on demand. It supports blocking queries, `?passing`, and the header fields of an agent.
 
-use std::collections::HashMap;
-use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use serde_json::Value;
 
 use super::Instance;
-use super::fake_http::{Query, serve};
-
-/// What goes wrong with requests that arrive from now on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
-    /// An answer at once, with this status and body, and `X-Consul-Index` only if the status is 200.
-    Answer(u16, String),
-    /// The right answer, this much later.
-    Slow(Duration),
-    /// No answer.
-    Hang,
-    /// The connection is closed.
-    Close,
-    /// An answer of this many bytes: an empty list behind a lot of white space.
-    Huge(usize),
-}
-
-impl Fault {
-    /// As an agent that knows no leader.
-    pub fn no_leader() -> Fault {
-        Fault::Answer(500, "No cluster leader".to_owned())
-    }
-
-    /// As an agent that does not know the token.
-    pub fn acl_not_found() -> Fault {
-        Fault::Answer(403, "ACL not found".to_owned())
-    }
-
-    /// As an agent whose limit of connections per client is reached.
-    pub fn rate_limited() -> Fault {
-        let text =
-            "Your IP is issuing too many concurrent connections, please rate limit your calls\n";
-        Fault::Answer(429, text.to_owned())
-    }
-
-    /// A list that breaks off.
-    pub fn malformed() -> Fault {
-        Fault::Answer(200, "[{\"Node\": {\"ID\": \"".to_owned())
-    }
-}
-
-/// A request that was received.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
-    /// When it was complete.
-    pub at: Instant,
-    /// The path, without the query.
-    pub path: String,
-    /// What stands behind the question mark.
-    pub query: String,
-    /// `X-Consul-Token`, or the bearer token of `Authorization`.
-    pub token: Option<String>,
-    /// How many connections came before the one that it came over.
-    pub connection: u64,
-}
-
-impl Recorded {
-    /// A parameter of the query; empty if it has no value.
-    pub fn parameter(&self, name: &str) -> Option<&str> {
-        super::fake_http::parameter(&self.query, name)
-    }
-}
-
-/// What the test has set and what has happened.
-pub(super) struct State {
-    services: HashMap<String, (u64, Vec<Instance>)>,
-    index: u64,
-    /// The index of services that were never set.
-    index_of_unknown: u64,
-    /// Changes when queries that are held must be answered, whatever the index is.
-    pub(super) resets: u64,
-    pub(super) fault: Option<Fault>,
-    index_field: Option<String>,
-    has_leader: bool,
-    last_contact: Duration,
-    pub(super) requests: Vec<Recorded>,
-    pub(super) open_connections: usize,
-    pub(super) accepted: u64,
-    pub(super) held: usize,
-    /// Changes when all connections must be closed.
-    pub(super) disconnects: u64,
-    pub(super) is_stopped: bool,
-}
-
-impl State {
-    fn new() -> State {
-        State {
-            services: HashMap::new(),
-            index: 1,
-            index_of_unknown: 1,
-            resets: 0,
-            fault: None,
-            index_field: None,
-            has_leader: true,
-            last_contact: Duration::ZERO,
-            requests: Vec::new(),
-            open_connections: 0,
-            accepted: 0,
-            held: 0,
-            disconnects: 0,
-            is_stopped: false,
-        }
-    }
-
-    /// The index of a service.
-    pub(super) fn index_of(&self, service: &str) -> u64 {
-        self.services.get(service).map_or(self.index_of_unknown, |(index, _)| *index)
-    }
-
-    /// Header fields and body of the answer to a query.
-    pub(super) fn answer(&self, query: &Query) -> (String, Vec<u8>) {
-        let index = self.index_of(&query.service);
-        let all = self.services.get(&query.service).map_or(&[][..], |(_, all)| all);
-        let listed = all.iter().filter(|one| !query.passing || one.is_passing());
-        let entries: Vec<_> = listed.map(|one| one.entry(&query.service, index)).collect();
-        let body = serde_json::to_vec(&entries).expect("JSON");
-        (self.fields(&index.to_string(), query.stale), body)
-    }
-
-    /// The header fields of an answer with status 200.
-    pub(super) fn fields(&self, index: &str, stale: bool) -> String {
-        let index = self.index_field.as_deref().unwrap_or(index);
-        let index_line =
-            if index.is_empty() { String::new() } else { format!("X-Consul-Index: {index}\r\n") };
-        let consistency = if stale { "stale" } else { "leader" };
-        // Written as Go's library writes them.
-        format!(
-            "{index_line}X-Consul-Effective-Consistency: {consistency}\r\n\
-             X-Consul-Knownleader: {}\r\nX-Consul-Lastcontact: {}\r\n",
-            self.has_leader,
-            self.last_contact.as_millis(),
-        )
-    }
-}
+use crate::polling::{Api, LongPolling, Query};
 
 /// A running one. It ends when it is dropped.
-pub struct FakeConsul {
-    address: SocketAddr,
-    state: Arc<Mutex<State>>,
-    /// The thread that serves all connections, and what wakes it.
-    server: Option<(JoinHandle<()>, UnixStream)>,
-}
+pub type FakeConsul = LongPolling<ConsulApi>;
 
-impl FakeConsul {
-    /// Starts one at `address`.
-    pub fn start(address: SocketAddr) -> FakeConsul {
-        let state = Arc::new(Mutex::new(State::new()));
-        let mut fake = FakeConsul { address, state, server: None };
-        fake.start_again();
-        fake
+/// Consul's `/v1/health/service/NAME`.
+pub enum ConsulApi {}
+
+impl Api for ConsulApi {
+    type Row = Instance;
+    const NAME: &'static str = "Consul";
+    const PREFIX: &'static str = "/v1/health/service/";
+
+    fn entry(row: &Instance, query: &Query, index: u64) -> Option<Value> {
+        (!query.passing || row.is_passing()).then(|| row.entry(&query.service, index))
     }
 
-    /// Listens again, after [`FakeConsul::stop`], with the same services.
-    pub fn start_again(&mut self) {
-        assert!(self.server.is_none(), "it is running");
-        allow_many_descriptors();
-        let listener = TcpListener::bind(self.address).expect("a free address");
-        self.address = listener.local_addr().expect("its address");
-        let (waker, woken) = UnixStream::pair().expect("a pair of sockets");
-        waker.set_nonblocking(true).expect("a socket that does not block");
-        self.lock().is_stopped = false;
-        let state = Arc::clone(&self.state);
-        let thread = std::thread::spawn(move || serve(&listener, &woken, &state));
-        self.server = Some((thread, waker));
+    fn further_fields(stale: bool) -> String {
+        let consistency = if stale { "stale" } else { "leader" };
+        format!("X-Consul-Effective-Consistency: {consistency}\r\n")
     }
-
-    /// Closes all connections and refuses further ones until [`FakeConsul::start_again`].
-    pub fn stop(&mut self) {
-        self.change(|state| state.is_stopped = true);
-        if let Some((thread, _)) = self.server.take() {
-            // If it has panicked, the test fails with what it lacks.
-            drop(thread.join());
-        }
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Where clients reach it.
-    pub fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-
-    /// Sets the instances of a service, which increases the index and ends its blocking queries. Returns when
-    /// that was.
-    pub fn set(&self, service: &str, instances: &[Instance]) -> Instant {
-        self.change(|state| {
-            state.index += 1;
-            state.services.insert(service.to_owned(), (state.index, instances.to_vec()));
-            Instant::now()
-        })
-    }
-
-    /// Sets the index of everything and answers all blocking queries, as Consul does when its state is restored from
-    /// a snapshot.
-    pub fn set_index(&self, index: u64) {
-        self.change(|state| {
-            state.index = index;
-            state.index_of_unknown = index;
-            state.services.values_mut().for_each(|(of_service, _)| *of_service = index);
-            state.resets += 1;
-        });
-    }
-
-    /// The index of a service.
-    pub fn index(&self, service: &str) -> u64 {
-        self.lock().index_of(service)
-    }
-
-    /// Sends this as `X-Consul-Index`, whatever the index is; no such field if it is empty. `None` ends
-    /// that.
-    pub fn set_index_field(&self, text: Option<&str>) {
-        self.change(|state| state.index_field = text.map(str::to_owned));
-    }
-
-    /// What `X-Consul-KnownLeader` and `X-Consul-LastContact` say.
-    pub fn set_leader(&self, is_known: bool, last_contact: Duration) {
-        self.change(|state| (state.has_leader, state.last_contact) = (is_known, last_contact));
-    }
-
-    /// Sets what goes wrong with requests that arrive from now on. Those that are held are answered as usual.
-    pub fn set_fault(&self, fault: Option<Fault>) {
-        self.change(|state| state.fault = fault);
-    }
-
-    /// Closes all connections that are open.
-    pub fn disconnect(&self) {
-        self.change(|state| state.disconnects += 1);
-    }
-
-    /// The requests received so far, in order.
-    pub fn requests(&self) -> Vec<Recorded> {
-        self.lock().requests.clone()
-    }
-
-    /// Returns the requests received so far and forgets them.
-    pub fn take_requests(&self) -> Vec<Recorded> {
-        std::mem::take(&mut self.lock().requests)
-    }
-
-    /// How many connections are open.
-    pub fn open_connections(&self) -> usize {
-        self.lock().open_connections
-    }
-
-    /// How many connections were accepted since the start.
-    pub fn accepted(&self) -> u64 {
-        self.lock().accepted
-    }
-
-    /// How many queries wait for a change or for the end of a delay.
-    pub fn held(&self) -> usize {
-        self.lock().held
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Changes the state and wakes the thread that serves.
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let result = change(&mut self.lock());
-        if let Some((_, waker)) = &self.server {
-            // If the socket is full, the thread is about to wake anyway.
-            let mut waker = waker;
-            drop(waker.write(&[0]));
-        }
-        result
-    }
-}
-
-impl Drop for FakeConsul {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-/// Thousands of connections take more descriptors than a process may have by default.
-fn allow_many_descriptors() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let maximum = getrlimit(Resource::Nofile).maximum;
-    // Without the right to it, tests with fewer connections can still run.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
 
+    use std::time::{Duration, Instant};
+
     use super::*;
     use crate::consul::Health;
     use crate::http::{Connection, Response, get, get_with};
+    use crate::polling::Fault;
     use crate::wait;
 
     const SOON: Duration = Duration::from_secs(20);

@@ -1,8 +1,9 @@
-//! Consul fails: the servers that are known stay, Weir says why, and sees by itself when it is over.
+//! A source fails: the servers that are known stay, Weir says why, and sees by itself when it is over.
 
 use std::time::Duration;
 
-use e2e::consul::{FakeConsul, Fault};
+use e2e::consul::FakeConsul;
+use e2e::polling::{Api, Fault, LongPolling};
 use e2e::{Scene, Weir};
 
 use super::changes::{consul_with, instances};
@@ -11,40 +12,76 @@ use super::stage::{
     wait_for_standings,
 };
 
-/// How Consul fails, and what Weir shows.
-struct Case {
-    name: &'static str,
-    begin: fn(&mut FakeConsul),
-    end: fn(&mut FakeConsul),
-    /// Words of the error; none: the answers are usable.
-    error: &'static [&'static str],
+/// A source inside the test, which lists what the test says and fails on demand.
+pub(super) trait Fake: Sized {
+    /// What `discover` says.
+    const DISCOVER: &'static str;
+
+    /// Starts one.
+    fn start(scene: &Scene) -> Self;
+
+    /// The table of the configuration that names it.
+    fn table(&self) -> String;
+
+    /// Lists these servers and no others.
+    fn list(&self, servers: &[&Server]);
+
+    /// Ends every fault.
+    fn heal(&mut self);
 }
 
-impl Case {
-    /// A fault that requests meet.
-    const fn new(
-        name: &'static str,
-        begin: fn(&mut FakeConsul),
-        error: &'static [&'static str],
-    ) -> Case {
-        let end = |fake: &mut FakeConsul| fake.set_fault(None);
-        Case { name, begin, end, error }
+impl Fake for FakeConsul {
+    const DISCOVER: &'static str = "consul = \"web\"";
+
+    fn start(scene: &Scene) -> FakeConsul {
+        FakeConsul::start(scene.address(40, 8500))
     }
 
-    /// A wrong index.
-    const fn index(
+    fn table(&self) -> String {
+        consul_at(&self.url())
+    }
+
+    fn list(&self, servers: &[&Server]) {
+        self.set("web", &instances(servers));
+    }
+
+    fn heal(&mut self) {
+        self.set_fault(None);
+        self.set_index_field(None);
+        self.set_leader(true, Duration::ZERO);
+    }
+}
+
+/// How a source fails, and what Weir shows.
+pub(super) struct Case<F> {
+    pub(super) name: &'static str,
+    pub(super) begin: fn(&mut F),
+    pub(super) end: fn(&mut F),
+    /// Words of the error; none: the answers are usable.
+    pub(super) error: &'static [&'static str],
+}
+
+impl<F: Fake> Case<F> {
+    /// A fault that requests meet.
+    pub(super) const fn new(
         name: &'static str,
-        begin: fn(&mut FakeConsul),
+        begin: fn(&mut F),
         error: &'static [&'static str],
-    ) -> Case {
-        let end = |fake: &mut FakeConsul| fake.set_index_field(None);
-        Case { name, begin, end, error }
+    ) -> Case<F> {
+        Case { name, begin, end: F::heal, error }
     }
 }
 
 const HUGE: usize = (16 << 20) + 1;
 
-const CASES: &[Case] = &[
+/// An agent that has just started: it has no leader yet, and has not read its own data.
+pub(super) fn starts_empty<A: Api>(fake: &mut LongPolling<A>) {
+    fake.set_leader(false, Duration::ZERO);
+    fake.set("web", &[]);
+}
+
+const CASES: &[Case<FakeConsul>] = &[
+    Case::new("starts empty", starts_empty, &["nothing", "no leader"]),
     Case::new(
         "500",
         |fake| fake.set_fault(Some(Fault::no_leader())),
@@ -78,10 +115,10 @@ const CASES: &[Case] = &[
         |fake| fake.set_fault(Some(Fault::Answer(200, "{\"error\": \"\\u001b[31m\"}".to_owned()))),
         &["map"],
     ),
-    Case::index("index reset to 1", |fake| fake.set_index(1), &[]),
-    Case::index("index 0", |fake| fake.set_index_field(Some("0")), &[]),
-    Case::index("no index", |fake| fake.set_index_field(Some("")), &["no X-Consul-Index"]),
-    Case::index("odd index", |fake| fake.set_index_field(Some("-7")), &["not a number"]),
+    Case::new("index reset to 1", |fake| fake.set_index(1), &[]),
+    Case::new("index 0", |fake| fake.set_index_field(Some("0")), &[]),
+    Case::new("no index", |fake| fake.set_index_field(Some("")), &["no X-Consul-Index"]),
+    Case::new("odd index", |fake| fake.set_index_field(Some("-7")), &["not a number"]),
     Case {
         name: "refuses",
         begin: FakeConsul::stop,
@@ -92,11 +129,12 @@ const CASES: &[Case] = &[
 
 /// Two servers stay, and another one comes while Consul fails. It is a new one each time: one that returns again
 /// and again is used last.
-fn survive(cases: &[Case]) {
+pub(super) fn survive<F: Fake>(cases: &[Case<F>]) {
     let Some(scene) = Scene::new("discovery-faults", &[]) else { return };
     let (a, b) = (&Server::start(&scene, 11), &Server::start(&scene, 12));
-    let mut fake = consul_with(&scene, &[a, b]);
-    let text = config(&scene, &consul_at(&fake.url()), "consul = \"web\"", "");
+    let mut fake = F::start(&scene);
+    fake.list(&[a, b]);
+    let text = config(&scene, &fake.table(), F::DISCOVER, "");
     let weir = Weir::start(&scene, &text);
     let steady = Steady::start(&weir);
     steady.only(&[11, 12]);
@@ -112,12 +150,12 @@ fn survive(cases: &[Case]) {
             assert_eq!((&shown["listed"], &shown["held"]), (&2.into(), &0.into()), "{shown:#}");
         }
         steady.only(&[11, 12]);
-        fake.set("web", &instances(&[a, b, &new]));
+        fake.list(&[a, b, &new]);
         steady.next(20);
         (case.end)(&mut fake);
         steady.only(&[11, 12, host]);
         wait_for_recovery(&weir, "app");
-        fake.set("web", &instances(&[a, b]));
+        fake.list(&[a, b]);
         wait_for_standings(&weir, &[(&[11, 12], "listed")]);
         steady.only(&[11, 12]);
     }
@@ -133,7 +171,7 @@ fn servers_stay_while_consul_fails() {
 #[test]
 fn servers_stay_while_consul_hangs() {
     // A question may be under way for half a minute longer than it waits.
-    survive(&[Case {
+    survive::<FakeConsul>(&[Case {
         name: "hangs",
         begin: |fake| fake.set_fault(Some(Fault::Hang)),
         end: |fake| {

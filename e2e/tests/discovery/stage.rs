@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use e2e::etcd::Etcd;
 use e2e::http::Connection;
 use e2e::rogue::{Peer, Rogue};
 use e2e::{Scene, Weir, wait};
@@ -229,14 +230,14 @@ fn ask_on(front: SocketAddr, target: &str, is_over: &AtomicBool, noted: &Mutex<V
 }
 
 /// A configuration with one service `app` whose servers come from `discover`, with further lines of it; `top`
-/// ends in the table `[consul]`, if there is one.
+/// ends in the table of a source, for instance `[consul]`, if there is one.
 pub(crate) fn config(scene: &Scene, top: &str, discover: &str, service: &str) -> String {
-    let (before, consul) = top.split_once("[consul]").unwrap_or((top, ""));
-    let consul = if consul.is_empty() { String::new() } else { format!("[consul]{consul}\n") };
+    let at = if top.starts_with('[') { Some(0) } else { top.find("\n[") };
+    let (before, tables) = top.split_at(at.unwrap_or(top.len()));
     scene.config(
         &format!("workers = 2\nreload = {{ watch = false }}\n{before}"),
         &format!(
-            "{consul}[[route]]\nservice = \"app\"\n[service.app]\ndiscover = {{ {discover} }}\n{service}"
+            "{tables}\n[[route]]\nservice = \"app\"\n[service.app]\ndiscover = {{ {discover} }}\n{service}"
         ),
     )
 }
@@ -244,6 +245,49 @@ pub(crate) fn config(scene: &Scene, top: &str, discover: &str, service: &str) ->
 /// The table `[consul]` for an agent at `url`, which holds questions for a second.
 pub(crate) fn consul_at(url: &str) -> String {
     format!("[consul]\naddress = \"{url}\"\nwait = \"1s\"")
+}
+
+/// The table `[etcd]` with these endpoints.
+pub(crate) fn etcd_at(urls: &[&str]) -> String {
+    format!("[etcd]\nendpoints = {urls:?}")
+}
+
+/// The prefix of the keys of etcd, which [`WATCH_ETCD`] names.
+pub(crate) const ETCD_PREFIX: &str = "/services/web/";
+/// What `discover` says for etcd.
+pub(crate) const WATCH_ETCD: &str = "etcd = \"/services/web/\"";
+
+/// The key of a server in etcd.
+pub(crate) fn key(server: &Server) -> String {
+    format!("{ETCD_PREFIX}{}", server.address().ip())
+}
+
+/// Sets the key of each server to its address.
+pub(crate) fn put(etcd: &Etcd, servers: &[&Server]) {
+    for server in servers {
+        etcd.put(&key(server), &server.address().to_string());
+    }
+}
+
+/// The table `[nomad]` for an agent at `url`, which holds questions for a second.
+pub(crate) fn nomad_at(url: &str) -> String {
+    format!("[nomad]\naddress = \"{url}\"\nwait = \"1s\"")
+}
+
+/// What Weir has logged, and what its admin API shows.
+pub(crate) fn all_shown(scene: &Scene, weir: &Weir) -> Vec<String> {
+    let paths = ["configuration", "services", "status", "changes", "findings"];
+    let paths = paths.map(|path| format!("/api/v1/{path}"));
+    let get = |path: &str| e2e::http::get(scene.admin(), path).expect("an answer").text();
+    let mut shown: Vec<String> = paths.iter().map(|path| get(path)).collect();
+    shown.extend([weir.log(), get("/metrics")]);
+    shown
+}
+
+/// Fails if one of these texts has one of the secrets.
+pub(crate) fn has_no_secret(shown: &[String], secrets: &[&str]) {
+    let leak = shown.iter().find(|text| secrets.iter().any(|secret| text.contains(secret)));
+    assert!(leak.is_none(), "{}", leak.expect("a leak"));
 }
 
 /// What Weir shows of the source of a service.

@@ -1,6 +1,7 @@
 //! Starts while the source does not answer, with the servers of the last run or without.
 
-use e2e::consul::{FakeConsul, Fault};
+use e2e::consul::FakeConsul;
+use e2e::polling::Fault;
 use e2e::{Scene, Weir, http, wait};
 
 use super::changes::{consul_with, instances};

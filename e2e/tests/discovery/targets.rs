@@ -19,22 +19,22 @@ fn group(scene: &Scene, hosts: &[u8], port: u16, labels: &str) -> String {
 }
 
 /// The folder with the lists, which are replaced as a whole.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(scene: &Scene) -> Folder {
+    pub(super) fn new(scene: &Scene) -> Folder {
         let folder = Folder(scene.folder().join("targets"));
         std::fs::create_dir_all(&folder.0).unwrap();
         folder
     }
 
-    fn put(&self, name: &str, text: &str) {
+    pub(super) fn put(&self, name: &str, text: &str) {
         let new = self.0.join("new");
         std::fs::write(&new, text).unwrap();
         std::fs::rename(new, self.0.join(name)).unwrap();
     }
 
-    fn remove(&self, name: &str) {
+    pub(super) fn remove(&self, name: &str) {
         std::fs::remove_file(self.0.join(name)).unwrap();
     }
 }

@@ -4,11 +4,14 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use e2e::consul::{FakeConsul, Fault, Instance};
+use e2e::consul::{FakeConsul, Instance};
+use e2e::polling::Fault;
 use e2e::{Scene, Weir, run, wait};
 
 use super::changes::{consul_with, instances};
-use super::stage::{SOON, Server, config, source, wait_for_error, wait_for_standings};
+use super::stage::{
+    SOON, Server, all_shown, config, has_no_secret, source, wait_for_error, wait_for_standings,
+};
 
 const TOKEN: &str = "0b50e7e1-8d3c-4f0e-9d7c-5ec4e7000001";
 
@@ -60,17 +63,12 @@ fn the_token_is_sent_and_shown_nowhere() {
     wait::until("questions to the leader", SOON, || {
         fake.take_requests().iter().any(|one| one.parameter("stale").is_none()).then_some(())
     });
-    let mut shown = vec![weir.log()];
+    let mut shown = all_shown(&scene, &weir);
     shown.extend(checked.into_iter().flat_map(|one| [one.stdout, one.stderr]));
-    for path in ["configuration", "services", "status", "changes", "findings"] {
-        shown.push(e2e::http::get(scene.admin(), &format!("/api/v1/{path}")).unwrap().text());
-    }
-    shown.push(e2e::http::get(scene.admin(), "/metrics").unwrap().text());
     for file in std::fs::read_dir(&state).unwrap().flatten() {
         shown.push(String::from_utf8_lossy(&std::fs::read(file.path()).unwrap_or_default()).into());
     }
-    let leak = shown.iter().find(|text| text.contains(TOKEN));
-    assert!(leak.is_none(), "{}", leak.unwrap());
+    has_no_secret(&shown, &[TOKEN]);
     assert!(shown.iter().any(|text| text.contains("east 1")), "the configuration is shown");
 }
 

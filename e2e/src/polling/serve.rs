@@ -1,4 +1,4 @@
-//! HTTP/1.1 for the fake Consul: one thread serves all connections, so that thousands of blocking queries need
+//! HTTP/1.1 for the fakes: one thread serves all connections, so that thousands of blocking queries need
 //! no threads of their own.
 
 use std::io::{ErrorKind, Read, Write};
@@ -9,28 +9,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::fake::{Fault, Recorded, State};
+use super::state::{Api, Fault, Query, Recorded, State};
 
-const PREFIX: &str = "/v1/health/service/";
 /// Received and not yet used; a connection that sends more is closed.
 const INPUT_BYTES_MAX: usize = 64 * 1024;
-/// Consul's default and its maximum.
+/// The default of Consul and Nomad and their maximum.
 const WAIT_DEFAULT: Duration = Duration::from_mins(5);
 const WAIT_MAX: Duration = Duration::from_mins(10);
-
-/// A question about a service.
-pub(super) struct Query {
-    pub(super) service: String,
-    pub(super) passing: bool,
-    pub(super) stale: bool,
-    index: u64,
-    /// When it is answered, whatever has changed.
-    until: Instant,
-    /// It is not answered before.
-    not_before: Instant,
-    /// [`State::resets`] when it came.
-    resets: u64,
-}
 
 /// What a connection waits for.
 enum Stage {
@@ -52,7 +37,7 @@ struct Served {
 }
 
 /// Serves all connections until the state says that it is stopped.
-pub(super) fn serve(listener: &TcpListener, woken: &UnixStream, state: &Mutex<State>) {
+pub(super) fn serve<A: Api>(listener: &TcpListener, woken: &UnixStream, state: &Mutex<State<A>>) {
     listener.set_nonblocking(true).expect("a listener that does not block");
     woken.set_nonblocking(true).expect("a socket that does not block");
     let mut all: Vec<Served> = Vec::new();
@@ -137,7 +122,7 @@ impl Served {
     }
 
     /// Does what can be done now.
-    fn advance(&mut self, state: &mut State, now: Instant) {
+    fn advance<A: Api>(&mut self, state: &mut State<A>, now: Instant) {
         while !self.is_closed {
             self.stage = match std::mem::replace(&mut self.stage, Stage::Hung) {
                 Stage::Request => {
@@ -164,8 +149,8 @@ impl Served {
     }
 
     /// Records a request and does what the fault says, or holds it as a query.
-    fn request(&mut self, head: &str, state: &mut State, now: Instant) -> Stage {
-        let recorded = recorded(head, self.number, now);
+    fn request<A: Api>(&mut self, head: &str, state: &mut State<A>, now: Instant) -> Stage {
+        let recorded = recorded::<A>(head, self.number, now);
         state.requests.push(recorded.clone());
         let mut not_before = now;
         match state.fault.clone() {
@@ -177,7 +162,7 @@ impl Served {
                 return Stage::Hung;
             }
             Some(Fault::Answer(status, body)) => {
-                let service = recorded.path.strip_prefix(PREFIX).unwrap_or_default();
+                let service = recorded.path.strip_prefix(A::PREFIX).unwrap_or_default();
                 let index = state.index_of(service).to_string();
                 let fields =
                     if status == 200 { state.fields(&index, false) } else { String::new() };
@@ -191,7 +176,7 @@ impl Served {
                 return Stage::Request;
             }
         }
-        match query(head, &recorded, state.resets, not_before) {
+        match query::<A>(head, &recorded, state.resets, not_before) {
             Ok(query) => Stage::Held(query),
             Err((status, text)) => {
                 self.say(status, "", text.as_bytes());
@@ -225,7 +210,7 @@ impl Served {
         self.output.drain(..sent);
     }
 
-    fn wake_at(&self, state: &State) -> Option<Instant> {
+    fn wake_at<A: Api>(&self, state: &State<A>) -> Option<Instant> {
         match &self.stage {
             Stage::Held(query) => Some(query.ready_at(state)),
             Stage::Request | Stage::Hung => None,
@@ -233,17 +218,7 @@ impl Served {
     }
 }
 
-impl Query {
-    /// When it is to be answered, as things are now.
-    fn ready_at(&self, state: &State) -> Instant {
-        let has_changed = self.index == 0
-            || self.resets != state.resets
-            || state.index_of(&self.service) > self.index;
-        if has_changed { self.not_before } else { self.until.max(self.not_before) }
-    }
-}
-
-fn recorded(head: &str, connection: u64, at: Instant) -> Recorded {
+fn recorded<A: Api>(head: &str, connection: u64, at: Instant) -> Recorded {
     let target = head.split(' ').nth(1).unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let field = |name: &str| {
@@ -251,18 +226,18 @@ fn recorded(head: &str, connection: u64, at: Instant) -> Recorded {
         fields.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     };
     let bearer = || field("authorization")?.strip_prefix("Bearer ");
-    let token = field("x-consul-token").or_else(bearer).map(str::to_owned);
+    let token = field(&format!("x-{}-token", A::NAME)).or_else(bearer).map(str::to_owned);
     Recorded { at, path: path.to_owned(), query: query.to_owned(), token, connection }
 }
 
-/// What a request asks, or status and text of its refusal, which are Consul's.
-fn query(
+/// What a request asks, or status and text of its refusal, which are those of Consul and Nomad.
+fn query<A: Api>(
     head: &str,
     recorded: &Recorded,
     resets: u64,
     not_before: Instant,
 ) -> Result<Query, (u16, &'static str)> {
-    let service = recorded.path.strip_prefix(PREFIX).filter(|_| head.starts_with("GET "));
+    let service = recorded.path.strip_prefix(A::PREFIX).filter(|_| head.starts_with("GET "));
     let unknown = (404, "Invalid URL path: not a recognized HTTP API endpoint\n");
     let service = service.ok_or(unknown)?;
     if service.is_empty() {
@@ -283,13 +258,7 @@ fn query(
     })
 }
 
-/// A parameter of a query; empty if it has no value.
-pub(super) fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
-    let mut all = query.split('&').map(|one| one.split_once('=').unwrap_or((one, "")));
-    all.find(|(key, _)| *key == name).map(|(_, value)| value)
-}
-
-/// A duration as clients of Consul write it: a whole number with one unit.
+/// A duration as clients write it: a whole number with one unit.
 fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let count: u64 = text[..digits].parse().ok()?;

@@ -63,7 +63,7 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
             "certificates": acme.certificates.iter().map(|one| &one.names).collect::<Vec<_>>(),
         })),
         "doctor": { "interval_ms": snapshot.doctor.interval.map(millis) },
-        "resolver": snapshot.resolver.map(|address| address.to_string()),
+        "resolver": snapshot.resolver,
         "consul": snapshot.registries.consul.as_deref().map(consul),
         "nomad": snapshot.registries.nomad.as_deref().map(nomad),
         "etcd": snapshot.registries.etcd.as_deref().map(etcd),

@@ -14,7 +14,7 @@ use model::{
     Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot, Split, Text, WrittenAt,
 };
 
-use crate::diagnostic::{At, Label, Span};
+use crate::diagnostic::{At, Span};
 use crate::files::{Contents, PageFiles, RegistryPeers, RouteFiles};
 use crate::names::Names;
 use crate::raw::{
@@ -52,7 +52,7 @@ pub(crate) fn snapshot(
     for (mut raw, files) in document.routes.into_iter().zip(files.routes) {
         let RouteFiles { content, pages } = files;
         let pages = error_pages(std::mem::take(&mut raw.error_pages), pages)?;
-        let written_at = places.of(raw.span.clone());
+        let written_at = places.of(&raw.span);
         routes.extend(by_host((raw, written_at), (content, pages), &listeners, names)?);
     }
     tell_apart(&mut routes);
@@ -238,12 +238,12 @@ struct Places<'s> {
 }
 
 impl Places<'_> {
-    fn of(&mut self, span: Span) -> WrittenAt {
-        let place = self.lines.place(&Label { span, text: String::new() });
-        if *self.file != *place.file {
-            self.file = place.file.into();
+    fn of(&mut self, span: &Span) -> WrittenAt {
+        let (file, line) = self.lines.line(span.start);
+        if *self.file != *file {
+            self.file = file.into();
         }
-        WrittenAt::new(Arc::clone(&self.file), place.first.0)
+        WrittenAt::new(Arc::clone(&self.file), line)
     }
 }
 

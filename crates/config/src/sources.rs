@@ -117,6 +117,13 @@ impl<'s> Lines<'s> {
         Lines { sources, starts: starts.collect() }
     }
 
+    /// Returns the name of the file that contains a position, and the line, counted from 1.
+    pub(crate) fn line(&self, at: usize) -> (&'s str, usize) {
+        let index = self.sources.index_at(at);
+        let source = &self.sources.files[index];
+        (&source.name, line_of(&self.starts[index], source.local(&(at..at)).start))
+    }
+
     /// Returns where `label` is.
     pub fn place(&self, label: &Label) -> Place<'s> {
         let index = self.sources.index_at(label.span.start);
@@ -127,10 +134,15 @@ impl<'s> Lines<'s> {
     }
 }
 
+/// Returns the line of a position, by the starts of all lines.
+fn line_of(starts: &[usize], at: usize) -> usize {
+    // At least 1, since the first line begins at 0.
+    starts.partition_point(|start| *start <= at)
+}
+
 fn line_column(text: &str, starts: &[usize], at: usize) -> (usize, usize) {
     let at = boundary_before(text, at);
-    // At least 1, since the first line begins at 0.
-    let line = starts.partition_point(|start| *start <= at);
+    let line = line_of(starts, at);
     let start = starts.get(line.saturating_sub(1)).copied().unwrap_or_default();
     (line, text.get(start..at).unwrap_or_default().chars().count() + 1)
 }
@@ -171,6 +183,9 @@ mod tests {
         assert_eq!(place(6), ("b.toml", (2, 2)));
         assert_eq!(place(7), ("c.toml", (1, 1)));
         assert_eq!(place(99), ("c.toml", (1, 1)));
+        for at in 0..10 {
+            assert_eq!(lines.line(at), (place(at).0, place(at).1.0), "{at}");
+        }
         assert_eq!(sources.written(&(5..6)), Some("y"));
         assert_eq!(sources.path(Path::new("a.pem"), &(3..4)), Path::new("conf.d/a.pem"));
     }

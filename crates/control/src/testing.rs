@@ -43,7 +43,7 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         run_as: None,
         admin: None,
         metrics: model::Metrics::none(),
-        resolver,
+        resolver: resolver.into_iter().collect(),
         registries: Registries::default(),
         log: Log::none(),
         reload: Reload { watch: false },

@@ -55,8 +55,8 @@ pub struct Snapshot {
     pub otlp: Option<Otlp>,
     /// How certificates are obtained by ACME; `None`: no listener uses it.
     pub acme: Option<Arc<Acme>>,
-    /// The DNS server for servers' names; `None`: those of /etc/resolv.conf.
-    pub resolver: Option<SocketAddr>,
+    /// The DNS servers for servers' names and SRV records; empty: those of /etc/resolv.conf.
+    pub resolver: Vec<SocketAddr>,
     /// How the registries of servers are reached.
     pub registries: Registries,
     /// Logs.
@@ -94,7 +94,7 @@ impl Snapshot {
             metrics: Metrics::none(),
             otlp: None,
             acme: None,
-            resolver: None,
+            resolver: Vec::new(),
             registries: Registries::default(),
             log: Log::none(),
             reload: Reload { watch: false },
@@ -220,6 +220,11 @@ impl Listener {
                 (Some(tls), Some(other)) => tls.has_security_of(other),
                 _ => false,
             }
+    }
+
+    /// Returns whether a request may have a body of this length, in bytes.
+    pub fn allows_body(&self, length: u64) -> bool {
+        self.body_max_bytes.is_none_or(|max| length <= max)
     }
 }
 

@@ -159,8 +159,8 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     metrics_words(metrics, &after.metrics, &mut words);
     otlp_words(otlp.as_ref(), after.otlp.as_ref(), &mut words);
     acme_words(acme.as_deref(), after.acme.as_deref(), &mut words);
-    words.value("resolver", resolver, &after.resolver, |resolver| {
-        or(resolver.as_ref(), "the system's")
+    words.value("resolver", resolver, &after.resolver, |servers| {
+        if servers.is_empty() { "the system's".to_owned() } else { joined(servers) }
     });
     registries::words(registries, &after.registries, &mut words);
     log_settings(log, &after.log, &mut words);

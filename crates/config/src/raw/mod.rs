@@ -74,7 +74,7 @@ pub(crate) struct Document {
     pub(crate) acme: Option<RawAcme>,
     /// An unknown key was probably meant to be `acme`.
     pub(crate) acme_meant: bool,
-    pub(crate) resolver: Option<SocketAddr>,
+    pub(crate) resolver: Vec<SocketAddr>,
     pub(crate) registries: RawRegistries,
     pub(crate) log: RawLog,
     pub(crate) reload: Reload,

@@ -1,13 +1,14 @@
 //! Reads the top level, `[reload]` and `[doctor]`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 use std::num::NonZeroU16;
 
 use model::{Doctor, Reload};
 use toml::de::DeTable;
 
 use super::defaults::Defaults;
-use super::table::Table;
+use super::table::{Table, is_empty_list};
 use super::{
     Document, RawAuthentication, RawListener, RawRoute, RawService, acme, admin, authentication,
     listener, log, name, net, otlp, paths, registries, route, service,
@@ -63,7 +64,7 @@ pub(crate) fn document(files: &[(&DeTable<'_>, usize)], problems: &Problems) -> 
         otlp_meant: table.has_or_means("otlp"),
         otlp: table.table("otlp").and_then(otlp::read),
         acme: table.table("acme").map(acme::read),
-        resolver: table.text("resolver", net::dns_server).map(|at| at.value),
+        resolver: resolver(&mut table),
         registries: registries::read(&mut table),
         log: table.table("log").map_or_else(log::default, log::read),
         reload: table.table("reload").map_or(Reload { watch: usual::WATCH }, reload),
@@ -79,6 +80,23 @@ pub(crate) fn document(files: &[(&DeTable<'_>, usize)], problems: &Problems) -> 
     };
     table.finish();
     document
+}
+
+fn resolver(table: &mut Table<'_>) -> Vec<SocketAddr> {
+    /// As many as resolv.conf may have.
+    const SERVERS_MAX: usize = 3;
+    let servers = table.texts("resolver", net::dns_server).unwrap_or_default();
+    let wrong = match servers.len() {
+        0 if is_empty_list(table.peek("resolver")) => Some("which server?"),
+        SERVERS_MAX.. if servers.len() > SERVERS_MAX => Some("at most 3"),
+        _ => None,
+    };
+    if let Some(label) = wrong {
+        let title = "not a list of one to three DNS servers";
+        let error = Diagnostic::error(title, table.span_of("resolver"), label);
+        table.problems.report(error.help("leave `resolver` out to use those in /etc/resolv.conf"));
+    }
+    servers.into_iter().map(|at| at.value).collect()
 }
 
 /// The tables that may be in several files.

@@ -60,7 +60,7 @@ impl Asked {
         path
     }
 
-    async fn read(&self, answered: Answered) -> Result<Answer, String> {
+    async fn read(&self, mut answered: Answered) -> Result<Answer, String> {
         if answered.status != 200 {
             let help = match answered.status {
                 403 => "; the token needs service:read and node:read",
@@ -73,8 +73,11 @@ impl Asked {
         let filtered = answered.field("x-consul-results-filtered-by-acls");
         let is_filtered = filtered.is_some_and(|value| value == b"true");
         let reading = self.reading;
-        let parsed = parsed(answered.body, move |body| consul::instances(body, reading)).await;
-        let mut answer = parsed?;
+        let body = std::mem::take(&mut answered.body);
+        let mut answer = parsed(body, move |body| consul::instances(body, reading)).await?;
+        if answer.rows.is_empty() {
+            answered.check_empty("x-consul-knownleader", "Consul")?;
+        }
         if is_filtered {
             let why = "the token may not read all instances; it needs service:read and node:read";
             if answer.rows.is_empty() {

@@ -11,17 +11,17 @@ use super::backoff::Backoff;
 use super::names::{Dns, LOOKUPS_RUNNING_MAX, TTL_MAX, TTL_MIN};
 use super::report::Sink;
 
-/// A DNS server, which all watches share.
+/// DNS servers, which all watches share.
 pub(super) struct Client {
     dns: RefCell<Dns>,
     lookups: Semaphore,
 }
 
 impl Client {
-    /// `None`: the system's DNS servers.
-    pub(super) fn new(nameserver: Option<SocketAddr>) -> Client {
+    /// Without addresses: the system's DNS servers.
+    pub(super) fn new(nameservers: &[SocketAddr]) -> Client {
         Client {
-            dns: RefCell::new(Dns::new(nameserver)),
+            dns: RefCell::new(Dns::new(nameservers)),
             lookups: Semaphore::new(LOOKUPS_RUNNING_MAX),
         }
     }
@@ -74,7 +74,7 @@ mod tests {
             let (sender, reports) = mpsc::channel(16);
             let origin = Origin { service: "web".into(), watch: 1, part: 0 };
             let sink = Sink { origin, reports: sender };
-            let client = Rc::new(Client::new(Some(dns.address)));
+            let client = Rc::new(Client::new(&[dns.address]));
             tokio::task::spawn_local(watch(client, NAME.into(), port, sink));
             Rig { dns, reports }
         }

@@ -42,7 +42,7 @@ use sources::Sources;
 pub(crate) struct Discovery {
     names: Names,
     sources: Sources,
-    resolver: Option<SocketAddr>,
+    resolver: Vec<SocketAddr>,
     /// The services of the configuration in force.
     services: Vec<Arc<Service>>,
     /// Those of a configuration that may come into force.
@@ -60,9 +60,9 @@ impl Discovery {
         state_file: Option<PathBuf>,
     ) -> Discovery {
         Discovery {
-            names: Names::new(None, answers),
+            names: Names::new(&[], answers),
             sources: Sources::new(reports, state_file),
-            resolver: None,
+            resolver: Vec::new(),
             services: Vec::new(),
             expected: Vec::new(),
             names_are_old: false,
@@ -75,7 +75,7 @@ impl Discovery {
         self.sources.follow(snapshot, now);
         self.services.clone_from(&snapshot.services);
         self.expected.clear();
-        self.resolver = snapshot.resolver;
+        self.resolver.clone_from(&snapshot.resolver);
         self.follow_names(now);
     }
 
@@ -176,7 +176,7 @@ impl Discovery {
         let listed = self.services.iter().flat_map(|service| self.sources.names(&service.name));
         let wanted: BTreeSet<&str> =
             in_files.chain(listed).chain(self.sources.expected_names()).collect();
-        self.names.follow(self.resolver, &wanted, now);
+        self.names.follow(&self.resolver, &wanted, now);
     }
 }
 

@@ -47,7 +47,7 @@ fn path(nomad: &Nomad, service: &str) -> String {
     path
 }
 
-async fn read(answered: Answered, reading: Reading) -> Result<Answer, String> {
+async fn read(mut answered: Answered, reading: Reading) -> Result<Answer, String> {
     if answered.status != 200 {
         let help = match answered.status {
             403 => "; the token needs read-job in the namespace",
@@ -56,5 +56,10 @@ async fn read(answered: Answered, reading: Reading) -> Result<Answer, String> {
         };
         return Err(answered.refusal("Nomad", help));
     }
-    parsed(answered.body, move |body| nomad::registrations(body, &reading)).await
+    let body = std::mem::take(&mut answered.body);
+    let answer = parsed(body, move |body| nomad::registrations(body, &reading)).await?;
+    if answer.rows.is_empty() {
+        answered.check_empty("x-nomad-knownleader", "Nomad")?;
+    }
+    Ok(answer)
 }

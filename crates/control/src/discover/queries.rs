@@ -142,6 +142,18 @@ impl Answered {
         self.head.field(name)
     }
 
+    /// Checks an answer that lists nothing.
+    ///
+    /// # Errors
+    /// The field `known_leader` says that `agent` has no leader: after a start, it has perhaps not read its own data
+    /// yet.
+    pub(super) fn check_empty(&self, known_leader: &str, agent: &str) -> Result<(), String> {
+        if self.field(known_leader) == Some(b"false") {
+            return Err(format!("{agent} lists nothing, and knows no leader at present"));
+        }
+        Ok(())
+    }
+
     /// Returns why an answer is no list: what `agent` says, bounded and escaped, and `help`.
     pub(super) fn refusal(&self, agent: &str, help: &str) -> String {
         const SAID_MAX_CHARS: usize = 200;

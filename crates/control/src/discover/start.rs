@@ -21,8 +21,8 @@ pub(super) enum Settings {
     Consul(Arc<Consul>),
     Nomad(Arc<Nomad>),
     Etcd(Arc<Etcd>),
-    /// The DNS server; `None`: the system's.
-    Resolver(Arc<Option<SocketAddr>>),
+    /// The DNS servers; empty: the system's.
+    Resolver(Arc<Vec<SocketAddr>>),
 }
 
 impl Settings {
@@ -32,7 +32,9 @@ impl Settings {
             ServerSource::Consul { .. } => consul.clone().map(Settings::Consul),
             ServerSource::Nomad { .. } => nomad.clone().map(Settings::Nomad),
             ServerSource::Etcd { .. } => etcd.clone().map(Settings::Etcd),
-            ServerSource::DnsSrv { .. } => Some(Settings::Resolver(Arc::new(snapshot.resolver))),
+            ServerSource::DnsSrv { .. } => {
+                Some(Settings::Resolver(Arc::new(snapshot.resolver.clone())))
+            }
             ServerSource::Files { .. }
             | ServerSource::FileSd { .. }
             | ServerSource::HttpSd { .. } => None,
@@ -78,7 +80,7 @@ pub(super) struct Clients {
     consul: Vec<(Arc<Consul>, Rc<Client>)>,
     nomad: Vec<(Arc<Nomad>, Rc<Client>)>,
     etcd: Vec<(Arc<Etcd>, Rc<etcd::Client>)>,
-    dns: Vec<(Arc<Option<SocketAddr>>, Rc<dns_srv::Client>)>,
+    dns: Vec<(Arc<Vec<SocketAddr>>, Rc<dns_srv::Client>)>,
 }
 
 impl Clients {
@@ -141,7 +143,7 @@ pub(super) fn tasks(
             spawn_local(etcd::watch(client, Arc::clone(prefix), reading, sink(0)))
         }
         (ServerSource::DnsSrv { name }, Settings::Resolver(resolver)) => {
-            let client = client(&mut clients.dns, resolver, |it| dns_srv::Client::new(*it));
+            let client = client(&mut clients.dns, resolver, |it| dns_srv::Client::new(it));
             spawn_local(dns_srv::watch(client, name.clone(), port, sink(0)))
         }
         (ServerSource::Files { folder, names }, _) => {

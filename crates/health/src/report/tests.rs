@@ -130,7 +130,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
         metrics: model::Metrics::none(),
         otlp: None,
         acme: None,
-        resolver: None,
+        resolver: Vec::new(),
         registries: model::Registries::default(),
         log: Log::none(),
         reload: model::Reload { watch: false },

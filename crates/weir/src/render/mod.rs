@@ -91,8 +91,9 @@ fn balancer(snapshot: &Snapshot) -> String {
     if let Some(otlp) = &snapshot.otlp {
         row("OpenTelemetry", sent(otlp));
     }
-    if let Some(resolver) = snapshot.resolver {
-        row("DNS server", resolver.to_string());
+    if !snapshot.resolver.is_empty() {
+        let servers: Vec<_> = snapshot.resolver.iter().map(ToString::to_string).collect();
+        row("DNS server", servers.join(", "));
     }
     let form = match snapshot.log.format {
         LogFormat::Json => "JSON",

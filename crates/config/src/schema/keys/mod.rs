@@ -146,9 +146,9 @@ pub(crate) static TOP: TableSpec = TableSpec {
         ),
         key(
             "resolver",
-            Kind::Text(form("IP address")),
+            Kind::OneOrMore(&Kind::Text(form("IP address"))),
             Absent::Then("the servers in /etc/resolv.conf"),
-            "The DNS server that resolves servers' names, with a port if it is not 53: `\"10.0.0.53\"`, `\"127.0.0.1:5353\"`.",
+            "The DNS server, or up to three of them, for servers' names and SRV records, with a port if it is not 53: `\"10.0.0.53\"`, `[\"10.0.0.53\", \"127.0.0.1:5353\"]`. If one does not answer, another one is asked.",
         ),
         key(
             "consul",

@@ -181,14 +181,13 @@ impl<'a> Following<'a> {
             let read = timeout(wait.since(os::clock::now()), read).await;
             let arrived = os::clock::now();
             match read {
-                Ok(Ok(true)) => {}
                 Ok(Ok(false)) => return Err(failed("the watch has ended").into()),
                 Ok(Err(error)) => return Err(failed(&error.to_string()).into()),
                 Err(_) if !is_created && arrived >= limit => {
                     return Err(failed("the watch does not begin in time").into());
                 }
                 Err(_) if is_created && arrived >= until => return Ok(()),
-                Err(_) => {}
+                Ok(Ok(true)) | Err(_) => {}
             }
             while let Some(line) = lines.next_line().map_err(|why| failed(&why))? {
                 match self.take_in(line).await? {

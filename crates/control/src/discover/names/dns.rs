@@ -27,7 +27,7 @@ const LOCAL_TTL: Duration = Duration::from_secs(10);
 /// Performs lookups.
 pub(crate) struct Dns {
     /// Used instead of the servers in resolv.conf.
-    nameserver: Option<SocketAddr>,
+    nameservers: Vec<SocketAddr>,
     hosts: Watched<Hosts>,
     resolver: Watched<Result<TokioResolver, String>>,
 }
@@ -40,23 +40,23 @@ struct Watched<T> {
 }
 
 impl Dns {
-    /// Uses the system's files; `nameserver` is queried instead of those in resolv.conf.
-    pub(crate) fn new(nameserver: Option<SocketAddr>) -> Dns {
-        Dns::with_files(nameserver, "/etc/hosts".into(), "/etc/resolv.conf".into())
+    /// Uses the system's files; `nameservers` are queried instead of those in resolv.conf, unless there are none.
+    pub(crate) fn new(nameservers: &[SocketAddr]) -> Dns {
+        Dns::with_files(nameservers, "/etc/hosts".into(), "/etc/resolv.conf".into())
     }
 
     /// As [`Dns::new`], with other files.
     pub(crate) fn with_files(
-        nameserver: Option<SocketAddr>,
+        nameservers: &[SocketAddr],
         hosts: PathBuf,
         resolv_conf: PathBuf,
     ) -> Dns {
         Dns {
-            nameserver,
+            nameservers: nameservers.to_vec(),
             hosts: Watched { seen: modified(&hosts), value: read_hosts(&hosts), path: hosts },
             resolver: Watched {
                 seen: modified(&resolv_conf),
-                value: build(nameserver, &resolv_conf),
+                value: build(nameservers, &resolv_conf),
                 path: resolv_conf,
             },
         }
@@ -128,8 +128,8 @@ impl Dns {
         if self.hosts.has_changed() {
             self.hosts.value = read_hosts(&self.hosts.path);
         }
-        if self.nameserver.is_none() && self.resolver.has_changed() {
-            self.resolver.value = build(None, &self.resolver.path);
+        if self.nameservers.is_empty() && self.resolver.has_changed() {
+            self.resolver.value = build(&[], &self.resolver.path);
         }
     }
 
@@ -181,20 +181,25 @@ fn read_hosts(path: &Path) -> Hosts {
     hosts
 }
 
-fn build(nameserver: Option<SocketAddr>, resolv_conf: &Path) -> Result<TokioResolver, String> {
-    let (config, mut options) = match nameserver {
-        Some(address) => {
+fn build(nameservers: &[SocketAddr], resolv_conf: &Path) -> Result<TokioResolver, String> {
+    let (config, mut options) = if nameservers.is_empty() {
+        std::fs::read(resolv_conf)
+            .map_err(|error| error.to_string())
+            .and_then(|text| system_conf::parse_resolv_conf(text).map_err(|e| e.to_string()))
+            .map_err(|why| format!("{}: {why}", resolv_conf.display()))?
+    } else {
+        let servers = nameservers.iter().map(|address| {
             let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut c| {
                 c.port = address.port();
                 c
             });
-            let server = NameServerConfig::new(address.ip(), true, connections.into());
-            (ResolverConfig::from_parts(None, vec![], vec![server]), ResolverOpts::default())
-        }
-        None => std::fs::read(resolv_conf)
-            .map_err(|error| error.to_string())
-            .and_then(|text| system_conf::parse_resolv_conf(text).map_err(|e| e.to_string()))
-            .map_err(|why| format!("{}: {why}", resolv_conf.display()))?,
+            NameServerConfig::new(address.ip(), true, connections.into())
+        });
+        let config = ResolverConfig::from_parts(None, vec![], servers.collect());
+        let mut options = ResolverOpts::default();
+        // Long answers, such as those with many SRV records, arrive without a second query over TCP.
+        options.edns0 = true;
+        (config, options)
     };
     options.cache_size = 0;
     options.use_hosts_file = ResolveHosts::Never;

@@ -47,7 +47,7 @@ pub struct Discovered {
 
 /// Every name in use.
 pub(crate) struct Names {
-    nameserver: Option<SocketAddr>,
+    nameservers: Vec<SocketAddr>,
     dns: Dns,
     entries: BTreeMap<String, Entry>,
     running: usize,
@@ -64,27 +64,27 @@ struct Entry {
 
 impl Names {
     /// Returns an empty set of names. Answers are sent to `answers`.
-    pub(crate) fn new(nameserver: Option<SocketAddr>, answers: mpsc::Sender<Answered>) -> Names {
+    pub(crate) fn new(nameservers: &[SocketAddr], answers: mpsc::Sender<Answered>) -> Names {
         Names {
-            nameserver,
-            dns: Dns::new(nameserver),
+            nameservers: nameservers.to_vec(),
+            dns: Dns::new(nameservers),
             entries: BTreeMap::new(),
             running: 0,
             answers,
         }
     }
 
-    /// Applies changed names or another DNS server: new names are looked up at once, unused ones are
+    /// Applies changed names or other DNS servers: new names are looked up at once, unused ones are
     /// dropped, the state of the others stays.
     pub(crate) fn follow(
         &mut self,
-        nameserver: Option<SocketAddr>,
+        nameservers: &[SocketAddr],
         wanted: &BTreeSet<&str>,
         now: Moment,
     ) {
-        if self.nameserver != nameserver {
-            self.nameserver = nameserver;
-            self.dns = Dns::new(nameserver);
+        if self.nameservers != nameservers {
+            self.nameservers = nameservers.to_vec();
+            self.dns = Dns::new(nameservers);
             for entry in self.entries.values_mut() {
                 entry.due = now;
             }

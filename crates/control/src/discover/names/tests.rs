@@ -22,9 +22,9 @@ struct Rig {
 impl Rig {
     fn new(resolver: SocketAddr, servers: &[&str]) -> Rig {
         let (sender, answers) = mpsc::channel(16);
-        let mut discovery = Names::new(None, sender);
+        let mut discovery = Names::new(&[], sender);
         let hosts = servers.iter().filter_map(|server| Some(server.rsplit_once(':')?.0)).collect();
-        discovery.follow(Some(resolver), &hosts, os::clock::now());
+        discovery.follow(&[resolver], &hosts, os::clock::now());
         Rig { discovery, answers, changes: 0, answered: 0 }
     }
 
@@ -150,7 +150,7 @@ fn the_hosts_file_comes_first_is_read_again_when_it_changes_and_localhost_needs_
             other => format!("{other:?}"),
         };
         write("127.0.0.7 app.test app\n", 1);
-        let mut dns = Dns::with_files(None, path.clone(), directory.join("no-resolv.conf"));
+        let mut dns = Dns::with_files(&[], path.clone(), directory.join("no-resolv.conf"));
         let answer = dns.lookup("app.test").await;
         assert_eq!((answer.source, found(&answer)), (Source::Hosts, "127.0.0.7".into()));
         write("127.0.0.8 app.test\n", 2);

@@ -109,7 +109,7 @@ export type Server = {
 };
 
 export type Listing = {
-  source: "consul" | "file_sd" | "http_sd";
+  source: "consul" | "nomad" | "etcd" | "dns_srv" | "files" | "file_sd" | "http_sd";
   object: string;
   index: number | null;
   standing: "listed" | "maintenance" | "critical" | "held" | "flapping" | "overridden";

@@ -148,6 +148,34 @@ model::words! {
     }
 }
 
+impl Why {
+    /// Returns whether the server was eligible and had room, so that only the choice decided.
+    fn leaves_a_choice(self) -> bool {
+        match self {
+            Why::Chosen
+            | Why::ClientBound
+            | Why::OthersWaited
+            | Why::HigherLoad
+            | Why::NotItsTurn
+            | Why::NotDrawn
+            | Why::OtherKey
+            | Why::NobodyChosen => true,
+            Why::Draining
+            | Why::Maintenance
+            | Why::SourceMaintenance
+            | Why::SourceCritical
+            | Why::Down
+            | Why::Ejected
+            | Why::WeightZero
+            | Why::LastResort
+            | Why::Backup
+            | Why::OtherZone
+            | Why::AlreadyTried
+            | Why::Full => false,
+        }
+    }
+}
+
 /// How the server was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -222,6 +250,13 @@ impl Decision {
     /// Returns whether the choice has been recorded.
     pub fn is_settled(&self) -> bool {
         self.settled
+    }
+
+    /// Returns how many servers could have been chosen: they were eligible and had room.
+    pub fn could_be_chosen(&self) -> usize {
+        let listed = self.servers.iter().filter(|server| server.why.leaves_a_choice()).count();
+        let more = self.more.iter().filter(|(why, _)| why.leaves_a_choice());
+        listed + more.map(|(_, count)| *count as usize).sum::<usize>()
     }
 
     /// Returns why the other eligible servers were not chosen.

@@ -16,8 +16,9 @@ use crate::pick::Turn;
 pub enum Foreseen {
     /// It would go to this server.
     Server(Arc<Endpoint>),
-    /// It would wait in the queue.
-    Waits,
+    /// It would wait in the queue: for this server, which its affinity cookie names, or for the first
+    /// with a free slot.
+    Waits(Option<Arc<Endpoint>>),
     /// It would get no server, and end with this cause.
     Refused(Cause),
 }
@@ -33,42 +34,46 @@ impl LiveService {
     ) -> (Foreseen, Decision) {
         let ask = Ask { avoid: &[], ..*ask };
         let mut decision = self.explain(&ask, now);
-        let foreseen = self.would_admit(&ask, rng, now);
+        let (foreseen, way) = self.would_admit(&ask, rng, now);
         let winner = match &foreseen {
             Foreseen::Server(endpoint) => Some(&**endpoint),
-            Foreseen::Waits | Foreseen::Refused(_) => None,
+            Foreseen::Waits(_) | Foreseen::Refused(_) => None,
         };
-        decision.settle(winner, Way::AtOnce, now);
+        decision.settle(winner, way, now);
         (foreseen, decision)
     }
 
-    fn would_admit(&self, ask: &Ask<'_>, rng: &mut fastrand::Rng, now: Moment) -> Foreseen {
+    fn would_admit(&self, ask: &Ask<'_>, rng: &mut fastrand::Rng, now: Moment) -> (Foreseen, Way) {
         let endpoints = self.endpoints();
         let has_place = self.queue.length() < self.settings.load().spec.queue.length_max;
+        let at_once = |foreseen| (foreseen, Way::AtOnce);
         if let Some(bound) = ask.affinity.and_then(|token| endpoints.by_token(token)) {
-            if self.queue.length() == 0 && bound.slots.has_room() {
-                return Foreseen::Server(Arc::clone(bound));
+            // One that joins the queue gets a slot at once if no other that waits can use it.
+            let is_first = || self.queue.waiting_since(bound.row.address, true).is_none();
+            let may_take = self.queue.length() == 0 || (has_place && is_first());
+            if bound.slots.has_room() && may_take {
+                return at_once(Foreseen::Server(Arc::clone(bound)));
             }
             if has_place {
-                return Foreseen::Waits;
+                return at_once(Foreseen::Waits(Some(Arc::clone(bound))));
             }
         }
         if endpoints.eligible.is_empty() {
-            return Foreseen::Refused(self.cause_without_server());
+            return at_once(Foreseen::Refused(self.cause_without_server()));
         }
         let turn: Turn = self.turn.copy();
         if !self.queue.has_unbound()
             && let Some(chosen) =
                 endpoints.would_take(self.order_with(&turn, ask.key, now), rng, now)
         {
-            return Foreseen::Server(Arc::clone(chosen));
+            return at_once(Foreseen::Server(Arc::clone(chosen)));
         }
-        if has_place {
-            return Foreseen::Waits;
-        }
-        match self.usable_leftover(&endpoints, &[], false).next() {
-            Some(left) => Foreseen::Server(Arc::clone(left)),
-            None => Foreseen::Refused(Cause::QueueFull),
+        // With a place in the queue or without: a slot that none of those that wait can use is taken.
+        let left = self.usable_leftover(&endpoints, &[], false).next();
+        match left {
+            Some(left) => (Foreseen::Server(Arc::clone(left)), Way::Queue),
+            None if has_place => at_once(Foreseen::Waits(None)),
+            None => at_once(Foreseen::Refused(Cause::QueueFull)),
         }
     }
 }

@@ -37,6 +37,8 @@ pub struct Published {
     /// The tier changes caused by publishing it.
     pub tier_changes: Vec<TierChange>,
     first_use: Arc<FirstUse>,
+    /// Where the routes are written now, if the files were read again since and mean the same.
+    moved: ArcSwapOption<Vec<WrittenAt>>,
 }
 
 /// When a configuration was first used, in microseconds since the process started; zero: not yet.
@@ -65,6 +67,31 @@ impl Published {
         Arc::clone(&self.first_use)
     }
 
+    /// Records that its files were read again as `snapshot`, which is equal: only its text may have
+    /// moved ([`WrittenAt`]).
+    pub fn note_reread(&self, snapshot: &Snapshot) {
+        let places = snapshot.routes.iter().map(|route| route.written_at.clone());
+        self.moved.store(Some(Arc::new(places.collect())));
+    }
+
+    /// Returns where the route at `index` is written now, if it is known.
+    pub fn written_at(&self, index: usize) -> Option<WrittenAt> {
+        let moved = self.moved.load();
+        let place = match moved.as_ref() {
+            Some(places) => places.get(index),
+            None => self.snapshot.routes.get(index).map(|route| &route.written_at),
+        };
+        place.filter(|place| place.is_known()).cloned()
+    }
+
+    /// Returns the places that its routes have in `next`, which replaces it, if they are not those in
+    /// `next`: a copy of this snapshot (with new certificates) knows only the first reading of the files.
+    fn places_for(&self, next: &Snapshot) -> Option<Arc<Vec<WrittenAt>>> {
+        let (old, new) = (self.snapshot.routes.first()?, next.routes.first()?);
+        let is_copy = old.written_at.is_of_same_reading(&new.written_at);
+        self.moved.load_full().filter(|places| is_copy && places.len() == next.routes.len())
+    }
+
     /// Returns the service with this ID.
     pub fn service(&self, id: ServiceId) -> &Arc<LiveService> {
         // IDs come from the snapshot beside it, whose services these are.
@@ -76,8 +103,6 @@ impl Published {
 #[derive(Debug)]
 pub struct Registry {
     current: ArcSwap<Published>,
-    /// The latest text of the configuration in force, if it was read again since and means the same.
-    reread: ArcSwapOption<Snapshot>,
     table: Arc<SlotTable>,
     rate: RateTable,
     maintenance: Switched,
@@ -110,10 +135,10 @@ impl Registry {
             generation: 0,
             tier_changes: Vec::new(),
             first_use: Arc::default(),
+            moved: ArcSwapOption::empty(),
         };
         Registry {
             current: ArcSwap::from_pointee(empty),
-            reread: ArcSwapOption::empty(),
             table: Arc::default(),
             rate: RateTable::new(RATE_KEYS_MAX),
             maintenance: Switched::default(),
@@ -186,15 +211,16 @@ impl Registry {
         }
         let tier_changes = changed.iter().filter_map(|live| live.apply(now)).collect();
         known.extend(services.iter().map(|live| (Arc::clone(live.name()), Arc::clone(live))));
+        let before = self.current.load_full();
         let published = Arc::new(Published {
             router: Router::new(&snapshot.routes),
-            generation: self.current.load().generation + 1,
+            generation: before.generation + 1,
+            moved: ArcSwapOption::new(before.places_for(&snapshot)),
             snapshot,
             services,
             tier_changes,
             first_use: Arc::default(),
         });
-        self.reread.store(None);
         self.current.store(Arc::clone(&published));
         self.table.sweep();
         self.maintenance.retain(&published.snapshot);
@@ -209,21 +235,6 @@ impl Registry {
     /// Returns the configuration in force, to keep.
     pub fn load_full(&self) -> Arc<Published> {
         self.current.load_full()
-    }
-
-    /// Records that the configuration in force was read again as `snapshot`, which is equal: only its
-    /// text may have moved ([`WrittenAt`]).
-    pub fn note_reread(&self, snapshot: Arc<Snapshot>) {
-        self.reread.store(Some(snapshot));
-    }
-
-    /// Returns where the route at `index` of `published` is written now.
-    pub fn written_at(&self, published: &Published, index: usize) -> Option<WrittenAt> {
-        let reread = self.reread.load();
-        let is_same = self.current.load().generation == published.generation;
-        let snapshot = reread.as_ref().filter(|_| is_same).unwrap_or(&published.snapshot);
-        let written = snapshot.routes.get(index).map(|route| route.written_at.clone());
-        written.filter(WrittenAt::is_known)
     }
 
     /// Returns the maintenance that operators have switched on.

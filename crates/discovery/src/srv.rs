@@ -119,7 +119,7 @@ mod tests {
         let all = [a.clone(), b.clone(), c];
         let wanted = "a.test:8080 60, b.test:8081 1, c.test:8082 5 backup";
         assert_eq!(shown(&all, None).as_deref(), Ok(wanted));
-        assert_eq!(shown(&[a.clone()], Some(9000)).as_deref(), Ok("a.test:9000 60"));
+        assert_eq!(shown(std::slice::from_ref(&a), Some(9000)).as_deref(), Ok("a.test:9000 60"));
         let heavy = record(10, 60_000, 8083, "d.test.");
         assert_eq!(
             shown(&[a.clone(), heavy], None).as_deref(),

@@ -57,12 +57,15 @@ fn check(answer: Result<Answer, String>) {
     }
 }
 
+/// Reads bytes in several ways.
+type Read = fn(&[u8]);
+
 /// Returns the answers in the cases, each with how it is read.
-fn cases() -> Vec<(fn(&[u8]), Vec<u8>)> {
+fn cases() -> Vec<(Read, Vec<u8>)> {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let mut all = Vec::new();
     for folder in ["consul", "etcd", "nomad", "prometheus", "rows"] {
-        let read: fn(&[u8]) = if folder == "prometheus" { read_all } else { read_all_but_yaml };
+        let read: Read = if folder == "prometheus" { read_all } else { read_all_but_yaml };
         let entries = std::fs::read_dir(cases.join(folder)).unwrap();
         let mut files: Vec<_> = entries
             .map(|entry| entry.unwrap().path())

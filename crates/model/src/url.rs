@@ -102,12 +102,15 @@ impl TryFrom<&Uri> for HttpUrl {
             }
             _ => return Err(UrlError("no such port")),
         };
+        let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        // An empty path is sent as "/" (RFC 9112 section 3.2.1).
+        let root = if target.starts_with('/') { "" } else { "/" };
         Ok(HttpUrl {
             is_https,
             authority: authority.as_str().to_owned(),
             host: host.to_owned(),
             port,
-            target: uri.path_and_query().map_or("/", PathAndQuery::as_str).to_owned(),
+            target: format!("{root}{target}"),
         })
     }
 }
@@ -148,6 +151,8 @@ mod tests {
         for (text, host, port, target) in [
             ("https://idp.example/keys?a=b", "idp.example", 443, "/keys?a=b"),
             ("http://idp.example", "idp.example", 80, "/"),
+            ("http://idp.example?a=b", "idp.example", 80, "/?a=b"),
+            ("http://idp.example:81?", "idp.example", 81, "/?"),
             ("https://[::1]:14000/dir", "::1", 14000, "/dir"),
             ("https://[2001:db8::1]", "2001:db8::1", 443, "/"),
             ("https://192.0.2.1:/x", "192.0.2.1", 443, "/x"),

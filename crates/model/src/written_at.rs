@@ -18,6 +18,13 @@ impl WrittenAt {
     pub fn is_known(&self) -> bool {
         self.0.is_some()
     }
+
+    /// Returns whether both were found by the same reading of the same file: each reading names its
+    /// files with new texts.
+    pub fn is_of_same_reading(&self, other: &WrittenAt) -> bool {
+        let both = self.0.as_ref().zip(other.0.as_ref());
+        both.is_some_and(|((one, _), (other, _))| Arc::ptr_eq(one, other))
+    }
 }
 
 impl PartialEq for WrittenAt {

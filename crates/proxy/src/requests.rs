@@ -18,11 +18,6 @@ use crate::head::{OwnFields, RequestId};
 use crate::scratch::Scratch;
 use crate::worker::Worker;
 
-/// The longest request target; nginx and Apache accept the same by default.
-const TARGET_MAX_BYTES: usize = 8 * 1024;
-/// Maximum number of fields in a head.
-const FIELDS_MAX: usize = 128;
-
 /// Serves one request; returns what happens to the connection afterwards.
 pub(crate) async fn serve_one(worker: &Rc<Worker>, client: &mut Client) -> After {
     let mut scratch = worker.scratch.take();
@@ -67,11 +62,7 @@ impl Refused {
 /// Reads and parses a whole request head.
 async fn head(client: &mut Client, scratch: &mut Scratch) -> Result<(), Refused> {
     let patience = client.settings().timeouts.head;
-    let limits = HeadLimits {
-        head_max_bytes: client.settings().head_max_bytes as usize,
-        target_max_bytes: TARGET_MAX_BYTES,
-        fields_max: FIELDS_MAX,
-    };
+    let limits = HeadLimits::of_client(client.settings().head_max_bytes);
     // There is no other reference between exchanges.
     let request = Rc::make_mut(&mut scratch.request);
     match http1::parse_request(&client.buffer, &limits, request) {

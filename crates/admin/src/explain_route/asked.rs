@@ -1,10 +1,11 @@
 //! The request that is asked about: from the query of the API to a request head.
 
 use std::fmt::Write as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use decide::client_address;
 use model::{HttpUrl, Listener, visible};
-use wire::http1::{FIELDS_MAX, HeadLimits, Parsed, RequestHead, is_token, parse_request};
+use wire::http1::{HeadLimits, Parsed, RequestHead, is_token, parse_request};
 
 /// The longest URL, in bytes.
 const URL_MAX_BYTES: usize = 8 * 1024;
@@ -19,7 +20,7 @@ pub struct RouteQuery {
     /// The name or address of the listener; `None`: the one that fits the URL best.
     pub(super) listener: Option<String>,
     /// The client's address, if it is known.
-    pub(super) client: Option<IpAddr>,
+    client: Option<IpAddr>,
     fields: Vec<(String, String)>,
 }
 
@@ -73,11 +74,7 @@ impl RouteQuery {
             _ = write!(text, "{name}: {value}\r\n");
         }
         text.push_str("\r\n");
-        let limits = HeadLimits {
-            head_max_bytes: listener.head_max_bytes as usize,
-            target_max_bytes: URL_MAX_BYTES,
-            fields_max: FIELDS_MAX,
-        };
+        let limits = HeadLimits::of_client(listener.head_max_bytes);
         let mut head = RequestHead::default();
         match parse_request(text.as_bytes(), &limits, &mut head) {
             Ok(Parsed::Complete { .. }) => Ok(head),
@@ -88,6 +85,19 @@ impl RouteQuery {
                 error.status()
             )),
         }
+    }
+
+    /// Returns the address that conditions see: the given one, or if `listener` trusts it as a proxy,
+    /// the one that the fields of `head` name.
+    pub(super) fn client_by(&self, listener: &Listener, head: &RequestHead) -> Option<IpAddr> {
+        let client = self.client?;
+        let Listener { trusted, client_address, .. } = listener;
+        if !trusted.contains(client) {
+            return Some(client);
+        }
+        let peer = SocketAddr::new(client, 0);
+        let (found, how) = client_address::find(peer, trusted, client_address, head);
+        how.is_known().then(|| found.ip())
     }
 }
 

@@ -31,10 +31,10 @@ pub(super) fn choose<'a>(
     let all = listeners.iter().zip(0..).map(|(listener, id)| (listener, ListenerId(id)));
     let is_http = |listener: &Listener| matches!(listener.protocol, Protocol::Http);
     if let Some(asked) = &query.listener {
-        let named = |listener: &Listener| {
-            *listener.name == **asked || listener.address.to_string() == *asked
-        };
-        let found = all.clone().find(|(listener, _)| named(listener));
+        // A name may look like an address.
+        let by_name = all.clone().find(|(listener, _)| *listener.name == **asked);
+        let is_at = |listener: &Listener| listener.address.to_string() == *asked;
+        let found = by_name.or_else(|| all.clone().find(|(listener, _)| is_at(listener)));
         return match found {
             Some((listener, id)) if is_http(listener) => {
                 Ok(chosen(listener, id, "it was named".to_owned(), Vec::new()))
@@ -86,6 +86,9 @@ fn why(fit: Fit, query: &RouteQuery) -> String {
     let with = |is_tls: bool| if is_tls { "with TLS" } else { "without TLS" };
     let is_https = query.url.is_https();
     match (fit.tls, fit.port) {
+        (true, true) if fit.address => {
+            format!("it listens on this address and port {port} {}", with(is_https))
+        }
         (true, true) => format!("it listens on port {port} {}", with(is_https)),
         (true, false) => {
             let with = with(is_https);

@@ -3,6 +3,7 @@
 
 mod asked;
 mod listener;
+mod notes;
 mod others;
 mod server;
 
@@ -10,13 +11,12 @@ use admin_api::routes::{
     ExplainedAnswer, ExplainedRequest, ExplainedRoute, RouteAction, RouteExplanation, RouteService,
 };
 use decide::route::Arrival;
-use decide::{Published, Registry};
+use decide::{Published, Registry, cors};
 use model::path::{canonical, has_dot_segments};
 use model::{
-    Action, Balance, Cause, ConditionOn, HashOn, Maintained, Moment, PathMatch, Respond, Route,
-    RouteMatch, Snapshot,
+    Action, Cause, Listener, Maintained, Moment, PathMatch, Respond, Route, RouteMatch, Snapshot,
 };
-use wire::http1::RequestHead;
+use wire::http1::{RequestBody, RequestHead};
 
 pub use asked::RouteQuery;
 
@@ -36,7 +36,7 @@ impl Case<'_> {
 
     /// Returns where the route at `index` is written.
     fn written_at(&self, index: usize) -> Option<String> {
-        self.registry.written_at(self.published, index).map(|place| place.to_string())
+        self.published.written_at(index).map(|place| place.to_string())
     }
 }
 
@@ -52,21 +52,22 @@ pub fn explain_route(
     let published = registry.load_full();
     let listener = listener::choose(&published.snapshot.listeners, query)?;
     let head = query.head(listener.listener)?;
-    let arrival = Arrival { listener: listener.id, client: query.client, certificate: None };
+    let client = query.client_by(listener.listener, &head);
+    let arrival = Arrival { listener: listener.id, client, certificate: None };
     let case = Case { registry, published: &published, head: &head, arrival, now };
     let found = published.router.find(&head, &arrival);
     let (considered, not_listed) = others::considered(&case, found);
     let route = found.and_then(|index| published.snapshot.routes.get(index));
     let mut explanation = RouteExplanation {
         listener: listener.explained,
-        request: request(&head, query),
-        answer: match route {
+        request: request(&case),
+        answer: refusal(&head, listener.listener).or_else(|| match route {
             Some(route) => own_answer(&case, route),
             None => Some(no_route(&head)),
-        },
+        }),
         considered,
         not_listed,
-        notes: notes(&case, route),
+        notes: notes::notes(&case, listener.listener, route),
         ..RouteExplanation::default()
     };
     if let Some((index, route)) = found.zip(route) {
@@ -81,15 +82,23 @@ pub fn explain_route(
     Ok(explanation)
 }
 
-fn request(head: &RequestHead, query: &RouteQuery) -> ExplainedRequest {
+fn request(case: &Case<'_>) -> ExplainedRequest {
+    let head = case.head;
     let host = head.host();
     ExplainedRequest {
         method: head.method().to_owned(),
         host: host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase(),
         path: canonical(head.path()),
         query: head.query().map(str::to_owned),
-        client: query.client.map(|client| client.to_string()),
+        client: case.arrival.client.map(|client| client.to_string()),
     }
+}
+
+/// Returns the answer to a request that `listener` refuses, whatever its route.
+fn refusal(head: &RequestHead, listener: &Listener) -> Option<ExplainedAnswer> {
+    let RequestBody::Length(length) = head.body() else { return None };
+    let why = "its Content-Length is above body_max of the listener";
+    (!listener.allows_body(length)).then(|| answer(Cause::HttpRequestBodyTooLarge, why))
 }
 
 /// Returns the answer to a request that no route matches.
@@ -111,6 +120,10 @@ fn answer(cause: Cause, why: impl Into<String>) -> ExplainedAnswer {
 fn own_answer(case: &Case<'_>, route: &Route) -> Option<ExplainedAnswer> {
     if is_in_maintenance(case, route) {
         return Some(answer(Cause::Maintenance, "the route is in maintenance"));
+    }
+    if is_preflight(case, route) {
+        let why = "Weir answers CORS preflight requests itself, by the route's cors";
+        return Some(ExplainedAnswer { status: Some(204), ..answer(Cause::Responded, why) });
     }
     let with_status = |status: u16, cause: Cause, why: &str| {
         Some(ExplainedAnswer { status: Some(status), ..answer(cause, why) })
@@ -135,6 +148,10 @@ fn own_answer(case: &Case<'_>, route: &Route) -> Option<ExplainedAnswer> {
             Some(ExplainedAnswer { status: None, ..answer(Cause::Responded, why) })
         }
     }
+}
+
+fn is_preflight(case: &Case<'_>, route: &Route) -> bool {
+    route.cors().is_some_and(|rules| cors::verdict(rules, case.head).is_preflight())
 }
 
 fn is_in_maintenance(case: &Case<'_>, route: &Route) -> bool {
@@ -205,40 +222,4 @@ fn conditions(matches: &RouteMatch, snapshot: &Snapshot) -> Vec<String> {
     words.extend(query.iter().map(|parameter| shown("query", parameter)));
     words.extend(conditions.iter().map(ToString::to_string));
     words
-}
-
-/// Returns what the explanation assumes or leaves out.
-fn notes(case: &Case<'_>, route: Option<&Route>) -> Vec<String> {
-    let snapshot = case.snapshot();
-    let mut notes: Vec<String> = Vec::new();
-    let is_on_client = |route: &Route| {
-        route.matches.conditions.iter().any(|condition| condition.on == ConditionOn::Client)
-    };
-    let hashes_client = snapshot.services.iter().any(
-        |service| matches!(&service.balance, Balance::Hash(hash) if hash.on == HashOn::Client),
-    );
-    if case.arrival.client.is_none() && (hashes_client || snapshot.routes.iter().any(is_on_client))
-    {
-        notes.push(
-            "the client's address is not given: conditions on it do not hold, and it has no hash key"
-                .to_owned(),
-        );
-    }
-    if case.published.router.reads_certificates() {
-        notes.push("the request has no client certificate: see the conditions on it".to_owned());
-    }
-    let Some(route) = route else { return notes };
-    if let Some(id) = route.authentication() {
-        let name = &snapshot.authentication(id).name;
-        notes.push(format!(
-            "before the route acts, authentication {name:?} may refuse the request (401, 403)"
-        ));
-    }
-    if route.rate_limits().next().is_some() {
-        notes.push("before the route acts, a rate limit may refuse the request (429)".to_owned());
-    }
-    if route.cors().is_some() && case.head.method() == "OPTIONS" {
-        notes.push("Weir answers preflight requests of CORS itself (204)".to_owned());
-    }
-    notes
 }

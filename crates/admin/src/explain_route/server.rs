@@ -17,18 +17,10 @@ pub(super) fn foresee(
     let id = route::split(forward, &mut rng);
     let spec = case.snapshot().service(id);
     let live = case.published.service(id);
-    let drawn = forward.to.len() > 1;
+    let drawn = forward.to.iter().filter(|to| to.weight > 0).count() > 1;
     let switched = case.registry.maintenance();
     if switched.in_force(Maintained::Service, &spec.name, spec.maintenance).is_some() {
-        let why = format!("service {} is in maintenance", spec.name);
-        let server = ExplainedServer {
-            service: spec.name.to_string(),
-            outcome: ServerOutcome::Refused.into(),
-            example: drawn,
-            why: why.clone(),
-            ..ExplainedServer::default()
-        };
-        return (server, Some(answer(Cause::Maintenance, why)));
+        return in_maintenance(&spec.name, drawn);
     }
     // What an authentication would add to the request is not known.
     let key = placement::key(spec, case.head, |_| None, case.arrival.client);
@@ -36,6 +28,7 @@ pub(super) fn foresee(
     let ask = Ask { key, affinity, avoid: &[] };
     let (foreseen, decision) = live.foresee(&ask, &mut rng, case.now);
     let is_random = match decision.by {
+        _ if decision.could_be_chosen() == 1 => false,
         Some(By::PeakEwma | By::Random | By::Elsewhere) => true,
         Some(By::Hash) => key.is_none(),
         // During a trial, the server is drawn.
@@ -44,7 +37,7 @@ pub(super) fn foresee(
     };
     let mut why = why(live, &foreseen, &decision, is_random);
     if drawn {
-        why.push_str("; the service was drawn by weight");
+        why.push_str("; for example: the service was drawn by weight");
     }
     let own = match foreseen {
         Foreseen::Refused(Cause::QueueFull) => {
@@ -52,9 +45,25 @@ pub(super) fn foresee(
             Some(ExplainedAnswer { status, ..answer(Cause::QueueFull, why.clone()) })
         }
         Foreseen::Refused(cause) => Some(answer(cause, why.clone())),
-        Foreseen::Server(_) | Foreseen::Waits => None,
+        Foreseen::Server(_) | Foreseen::Waits(_) => None,
     };
     (explained(&foreseen, &decision, (drawn || is_random, why)), own)
+}
+
+/// Returns the refusal of a service that is in maintenance; `drawn`: chance chose this service.
+fn in_maintenance(service: &str, drawn: bool) -> (ExplainedServer, Option<ExplainedAnswer>) {
+    let mut why = format!("service {service} is in maintenance");
+    if drawn {
+        why.push_str("; for example: the service was drawn by weight");
+    }
+    let server = ExplainedServer {
+        service: service.to_owned(),
+        outcome: ServerOutcome::Refused.into(),
+        example: drawn,
+        why: why.clone(),
+        ..ExplainedServer::default()
+    };
+    (server, Some(answer(Cause::Maintenance, why)))
 }
 
 fn explained(
@@ -64,7 +73,7 @@ fn explained(
 ) -> ExplainedServer {
     let (outcome, endpoint) = match foreseen {
         Foreseen::Server(endpoint) => (ServerOutcome::Server, Some(endpoint)),
-        Foreseen::Waits => (ServerOutcome::Waits, None),
+        Foreseen::Waits(_) => (ServerOutcome::Waits, None),
         Foreseen::Refused(_) => (ServerOutcome::Refused, None),
     };
     let servers = decision.servers.iter().map(|server| ServerConsidered {
@@ -86,41 +95,69 @@ fn explained(
     }
 }
 
-fn why(live: &LiveService, foreseen: &Foreseen, decision: &Decision, is_random: bool) -> String {
-    let endpoints = live.endpoints();
-    let count = |servers: usize| match servers {
+fn count(servers: usize) -> String {
+    match servers {
         1 => "1 server".to_owned(),
         several => format!("{several} servers"),
-    };
-    let among = count(endpoints.eligible.len());
+    }
+}
+
+fn why(live: &LiveService, foreseen: &Foreseen, decision: &Decision, is_random: bool) -> String {
+    let endpoints = live.endpoints();
     match foreseen {
-        Foreseen::Waits => format!(
-            "no server has a free slot for it now; it would wait in the queue, behind {} others",
-            decision.queue_length
-        ),
-        Foreseen::Refused(Cause::QueueFull) => {
-            format!("{among} and the queue are full")
+        Foreseen::Waits(bound) => {
+            let full = match bound {
+                Some(bound) => format!(
+                    "server {}, which the request's affinity cookie names, has no free slot for it now",
+                    bound.row.address
+                ),
+                None => "no server has a free slot for it now".to_owned(),
+            };
+            let place = match decision.queue_length {
+                0 => "as the first".to_owned(),
+                1 => "behind 1 other".to_owned(),
+                others => format!("behind {others} others"),
+            };
+            format!("{full}; it would wait in the queue, {place}")
         }
+        Foreseen::Refused(Cause::QueueFull) => match endpoints.eligible.len() {
+            1 => "its only server is full, and so is the queue".to_owned(),
+            several => format!("all {several} servers are full, and so is the queue"),
+        },
         Foreseen::Refused(_) => {
             let all = count(endpoints.all.len());
             format!("none of {all} takes new work: {}", decision.reason.text())
         }
-        Foreseen::Server(_) if is_random && decision.by == Some(By::Hash) => {
+        Foreseen::Server(_) => why_chosen(decision, is_random),
+    }
+}
+
+fn why_chosen(decision: &Decision, is_random: bool) -> String {
+    let among = match decision.could_be_chosen() {
+        // It is not known if others have taken its last slot since.
+        0 | 1 if !matches!(decision.by, Some(By::Affinity | By::Queue)) => {
+            return "it is the only server that can take the request now".to_owned();
+        }
+        servers => count(servers),
+    };
+    match decision.by {
+        Some(By::Hash) if is_random => {
             format!("the request has no hash key: chosen at random among {among}; an example")
         }
-        Foreseen::Server(_) if is_random => {
-            format!("chosen at random among {among}; an example")
-        }
-        Foreseen::Server(_) => match decision.by {
-            Some(By::RoundRobin) => format!(
+        _ if is_random => format!("chosen at random among {among}; an example"),
+        Some(By::RoundRobin) => {
+            format!(
                 "it is the next in turn among {among}; another request may take this turn first"
-            ),
-            Some(By::LeastConnections) => format!("it has the fewest requests among {among}"),
-            Some(By::Hash) => format!("the request's hash key belongs to it, among {among}"),
-            Some(By::Affinity) => "the request's affinity cookie names it".to_owned(),
-            Some(By::PeakEwma | By::Random | By::Queue | By::Elsewhere) | None => {
-                format!("chosen among {among}")
-            }
-        },
+            )
+        }
+        Some(By::LeastConnections) => {
+            format!("it has the lowest load for its weight among {among}")
+        }
+        Some(By::Hash) => format!(
+            "of {among} with room it is the first for the request's hash key that is not overloaded"
+        ),
+        Some(By::Affinity) => "the request's affinity cookie names it".to_owned(),
+        Some(By::Queue) => "it has a free slot that no request in the queue can use".to_owned(),
+        Some(By::PeakEwma | By::Random | By::Elsewhere) | None => format!("chosen among {among}"),
     }
 }

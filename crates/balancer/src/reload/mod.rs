@@ -122,7 +122,7 @@ fn apply(mut snapshot: Arc<Snapshot>, balancer: &mut Balancer) -> Result<Option<
     Arc::make_mut(&mut snapshot).share_services(&current.snapshot);
     certificates::fill(&mut snapshot, Some(&current.snapshot), None)?;
     if snapshot == current.snapshot && balancer.is_reachable() {
-        balancer.registry.note_reread(snapshot);
+        current.note_reread(&snapshot);
         return Ok(None);
     }
     drop(current);

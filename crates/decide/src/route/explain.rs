@@ -4,6 +4,7 @@
 //!
 //! Only for people who ask; requests never run this code.
 
+use model::path::canonical;
 use model::{
     Condition, ConditionOn, FieldMatch, HostPattern, PathMatch, RouteMatch, Test, visible,
 };
@@ -58,8 +59,8 @@ impl<'a> Unmet<'a> {
         if !is_met(&growing) {
             return Some((0, Unmet::DotSegments));
         }
-        for (met, (unmet, add)) in steps(route).enumerate() {
-            add.to(&mut growing);
+        for (met, unmet) in steps(route).enumerate() {
+            unmet.add_to(&mut growing, route);
             if !is_met(&growing) {
                 return Some((met, unmet));
             }
@@ -68,7 +69,36 @@ impl<'a> Unmet<'a> {
         None
     }
 
-    /// Returns it in words, about this request: `path /api is no prefix of /listings`.
+    /// Returns its place in the order in which kinds of conditions are examined: a request that fails at
+    /// a later kind comes closer.
+    pub fn kind(&self) -> u8 {
+        match self {
+            Unmet::DotSegments => 0,
+            Unmet::Listener => 1,
+            Unmet::Host(_) => 2,
+            Unmet::Path(_) => 3,
+            Unmet::Method(_) => 4,
+            Unmet::Field(_) => 5,
+            Unmet::Query(_) => 6,
+            Unmet::Condition(_) => 7,
+        }
+    }
+
+    /// Adds this condition of `route` to `matches`.
+    fn add_to(&self, matches: &mut RouteMatch, route: &RouteMatch) {
+        match *self {
+            Unmet::Listener => matches.listeners.clone_from(&route.listeners),
+            Unmet::Host(host) => matches.host = Some(host.clone()),
+            Unmet::Path(path) => matches.path = path.clone(),
+            Unmet::Method(method) => matches.method = Some(method.to_owned()),
+            Unmet::Field(field) => matches.fields.push(field.clone()),
+            Unmet::Query(query) => matches.query.push(query.clone()),
+            Unmet::Condition(condition) => matches.conditions.push(condition.clone()),
+            Unmet::DotSegments => {}
+        }
+    }
+
+    /// Returns it in words, about this request: `path /listings is not /api or below it`.
     pub fn words<R: RequestView>(&self, head: &R) -> String {
         let shown = |text: &str| visible(text, SHOWN_MAX_BYTES);
         match self {
@@ -78,10 +108,10 @@ impl<'a> Unmet<'a> {
             }
             Unmet::Host(pattern) => format!("host {} is not {pattern}", shown(head.host())),
             Unmet::Path(PathMatch::Prefix(prefix)) => {
-                format!("path {prefix} is no prefix of {}", shown(head.path()))
+                format!("path {} is not {prefix} or below it", shown(&canonical(head.path())))
             }
             Unmet::Path(PathMatch::Exact(path)) => {
-                format!("path {} is not exactly {path}", shown(head.path()))
+                format!("path {} is not exactly {path}", shown(&canonical(head.path())))
             }
             Unmet::Method(method) => format!("method {} is not {method}", shown(head.method())),
             Unmet::Field(FieldMatch { name, .. }) if head.field(name).is_none() => {
@@ -116,41 +146,16 @@ fn of_condition<R: RequestView>(condition: &Condition, head: &R) -> String {
     absent.unwrap_or_else(|| format!("this does not hold: {text}"))
 }
 
-/// A condition to add.
-enum Add<'a> {
-    Listeners(&'a RouteMatch),
-    Host(&'a HostPattern),
-    Path(&'a PathMatch),
-    Method(&'a str),
-    Field(&'a FieldMatch),
-    Query(&'a FieldMatch),
-    Condition(&'a Condition),
-}
-
-impl Add<'_> {
-    fn to(&self, matches: &mut RouteMatch) {
-        match *self {
-            Add::Listeners(of) => matches.listeners.clone_from(&of.listeners),
-            Add::Host(host) => matches.host = Some(host.clone()),
-            Add::Path(path) => matches.path = path.clone(),
-            Add::Method(method) => matches.method = Some(method.to_owned()),
-            Add::Field(field) => matches.fields.push(field.clone()),
-            Add::Query(query) => matches.query.push(query.clone()),
-            Add::Condition(condition) => matches.conditions.push(condition.clone()),
-        }
-    }
-}
-
 /// Returns the conditions of a route one by one.
-fn steps(route: &RouteMatch) -> impl Iterator<Item = (Unmet<'_>, Add<'_>)> {
+fn steps(route: &RouteMatch) -> impl Iterator<Item = Unmet<'_>> {
     let RouteMatch { listeners, host, path, method, fields, query, conditions } = route;
     let is_any = matches!(path, PathMatch::Prefix(prefix) if prefix.is_empty());
-    let on = (!listeners.is_empty()).then_some((Unmet::Listener, Add::Listeners(route)));
-    let host = host.iter().map(|it| (Unmet::Host(it), Add::Host(it)));
-    let path = (!is_any).then_some((Unmet::Path(path), Add::Path(path)));
-    let method = method.iter().map(|it| (Unmet::Method(it), Add::Method(it)));
-    let fields = fields.iter().map(|it| (Unmet::Field(it), Add::Field(it)));
-    let query = query.iter().map(|it| (Unmet::Query(it), Add::Query(it)));
-    let others = conditions.iter().map(|it| (Unmet::Condition(it), Add::Condition(it)));
+    let on = (!listeners.is_empty()).then_some(Unmet::Listener);
+    let host = host.iter().map(Unmet::Host);
+    let path = (!is_any).then_some(Unmet::Path(path));
+    let method = method.iter().map(|method| Unmet::Method(method));
+    let fields = fields.iter().map(Unmet::Field);
+    let query = query.iter().map(Unmet::Query);
+    let others = conditions.iter().map(Unmet::Condition);
     on.into_iter().chain(host).chain(path).chain(method).chain(fields).chain(query).chain(others)
 }

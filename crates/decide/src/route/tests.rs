@@ -401,7 +401,7 @@ fn the_first_condition_that_does_not_hold_is_named() {
         ("@1 h.com", "GET other.com/", &[], "it holds on other listeners only"),
         ("*.h.com /a", "GET h.com/x", &[], "host h.com is not *.h.com"),
         ("h.com", "GET /", &[], "the request has no host, and the route is for h.com"),
-        ("h.com /a POST", "GET h.com/ab", &[], "path /a is no prefix of /ab"),
+        ("h.com /a POST", "GET h.com/ab", &[], "path /ab is not /a or below it"),
         ("=/a", "GET h.com/a/", &[], "path /a/ is not exactly /a"),
         ("/a POST x:1", "GET h.com/a", &[], "method GET is not POST"),
         ("x:1 ?q=1", "GET h.com/", &[], "header x is absent"),

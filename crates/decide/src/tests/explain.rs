@@ -116,7 +116,7 @@ fn what_is_foreseen_takes_nothing_and_comes_true() {
         for step in 0..7 {
             let foresee = |rng: &mut _| match live.foresee(&Ask::default(), rng, NOW).0 {
                 Foreseen::Server(endpoint) => Some(endpoint.row.address),
-                Foreseen::Waits => None,
+                Foreseen::Waits(_) => None,
                 Foreseen::Refused(cause) => panic!("{cause:?}"),
             };
             let foreseen = foresee(&mut rng);
@@ -136,5 +136,38 @@ fn what_is_foreseen_takes_nothing_and_comes_true() {
         let (foreseen, decision) = live.foresee(&Ask::default(), &mut rng, NOW);
         assert!(matches!(foreseen, Foreseen::Refused(model::Cause::QueueFull)), "{foreseen:?}");
         assert_eq!(whys(&decision), ["full", "full", "full"]);
+    }
+    slots_that_no_waiting_request_can_use_are_foreseen(&mut rng);
+}
+
+/// Requests wait, but none of them for the server that has room: a new one goes there at once.
+fn slots_that_no_waiting_request_can_use_are_foreseen(rng: &mut fastrand::Rng) {
+    use crate::foresee::Foreseen;
+    let bound_to = |port| Some(crate::server_token(address(port)));
+    let mut foreseen = |live: &LiveService, ask: &Ask<'_>| match live.foresee(ask, rng, NOW) {
+        (Foreseen::Server(endpoint), decision) => (endpoint.row.address.port(), decision.by),
+        (other, _) => panic!("{other:?}"),
+    };
+    // One waits for server 2, to which it is bound; a new one is bound to server 1.
+    let (_registry, live) = one(service("app", &[1, 2], 1, 9));
+    let to_2 = Ask { affinity: bound_to(2), ..Ask::default() };
+    let _held = go(admit_asking(&live, &to_2));
+    let _waits = wait(admit_asking(&live, &to_2));
+    let (waits, _) = live.foresee(&to_2, &mut fastrand::Rng::with_seed(1), NOW);
+    assert!(matches!(&waits, Foreseen::Waits(Some(one)) if one.row.address == address(2)));
+    let to_1 = Ask { affinity: bound_to(1), ..Ask::default() };
+    assert_eq!(foreseen(&live, &to_1), (Some(1), Some(By::Affinity)));
+    assert_eq!(live.queue_length(), 1);
+    assert_eq!(port(&go(admit_asking(&live, &to_1))), 1);
+
+    // One waits that avoids server 1, which has room.
+    for queue_max in [1, 9] {
+        let (_registry, live) = one(service("app", &[1, 2], 1, queue_max));
+        let _held = go(admit_asking(&live, &to_2));
+        let avoid = [address(1)];
+        let _waits = wait(admit_asking(&live, &Ask { avoid: &avoid, ..Ask::default() }));
+        assert_eq!(foreseen(&live, &Ask::default()), (Some(1), Some(By::Queue)));
+        assert_eq!(live.queue_length(), 1);
+        assert_eq!(port(&go(admit(&live))), 1);
     }
 }

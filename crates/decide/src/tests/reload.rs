@@ -268,3 +268,44 @@ fn every_address_of_a_name_has_the_limit_of_its_server() {
     live.set_endpoints(EndpointSet { rows }, NOW);
     assert_eq!(max(&live), [4, 3, 3]);
 }
+
+#[test]
+fn places_of_a_later_reading_stay_when_certificates_are_renewed() {
+    let read = |first_line: usize| {
+        let file: Arc<str> = "weir.toml".into();
+        let route = |line: usize| model::Route {
+            name: "r".into(),
+            matches: model::RouteMatch {
+                listeners: Vec::new(),
+                host: None,
+                path: model::PathMatch::Prefix(String::new()),
+                method: None,
+                fields: Vec::new(),
+                query: Vec::new(),
+                conditions: Vec::new(),
+            },
+            action: model::Action::Deny(403),
+            filters: Vec::new(),
+            maintenance: None,
+            error_pages: Vec::new(),
+            written_at: model::WrittenAt::new(Arc::clone(&file), line),
+        };
+        let routes = vec![route(first_line), route(first_line + 2)];
+        Snapshot { routes, ..Snapshot::empty() }
+    };
+    let place = |published: &Published, index: usize| {
+        published.written_at(index).map(|place| place.to_string())
+    };
+    let registry = Registry::with_seed(0);
+    let first = registry.publish(Arc::new(read(1)), NOW);
+    assert_eq!(place(&first, 1).as_deref(), Some("weir.toml:3"));
+    assert_eq!(place(&first, 2), None);
+    first.note_reread(&read(5));
+    assert_eq!(place(&first, 1).as_deref(), Some("weir.toml:7"));
+    // A copy, as with new certificates.
+    let renewed = registry.publish(Arc::new(Snapshot::clone(&first.snapshot)), NOW);
+    assert_eq!(place(&renewed, 0).as_deref(), Some("weir.toml:5"));
+    // Another reading, even one with the lines of the first.
+    let next = registry.publish(Arc::new(read(1)), NOW);
+    assert_eq!(place(&next, 0).as_deref(), Some("weir.toml:1"));
+}

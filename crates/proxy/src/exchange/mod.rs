@@ -222,8 +222,8 @@ impl<'a> Exchange<'a> {
             let detail = "extended CONNECT for a protocol that is not in upgrade_protocols";
             return Err(Answer { detail, ..Answer::of(Cause::HttpRequestNotImplemented) });
         }
-        match (request.body(), client.settings().body_max_bytes) {
-            (RequestBody::Length(length), Some(max)) if length > max => {
+        match request.body() {
+            RequestBody::Length(length) if !client.settings().allows_body(length) => {
                 Err(Answer::of(Cause::HttpRequestBodyTooLarge))
             }
             _ => Ok(()),

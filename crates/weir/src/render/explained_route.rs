@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use admin_api::routes::{
-    ConsideredRoute, ExplainedAnswer, ExplainedRoute, ExplainedServer, RouteAction,
-    RouteExplanation, RouteService, ServerOutcome,
+    ConsideredRoute, ExplainedAnswer, ExplainedRequest, ExplainedRoute, ExplainedServer,
+    RouteAction, RouteExplanation, RouteService, ServerOutcome,
 };
 use model::visible;
 
-/// The longest part of a request that is repeated, in bytes.
-const SHOWN_MAX_BYTES: usize = 200;
+/// The longest line, in bytes.
+const LINE_MAX_BYTES: usize = 4096;
 
 /// Returns an explanation for people, in lines of mostly less than 120 columns.
 pub(crate) fn text(explanation: &RouteExplanation) -> String {
@@ -27,7 +27,7 @@ pub(crate) fn text(explanation: &RouteExplanation) -> String {
     }
     others(explanation, &mut out);
     if !explanation.notes.is_empty() {
-        out.push_str("\nNotes\n");
+        heading(&mut out, "Notes");
         for note in &explanation.notes {
             line(&mut out, "", note);
         }
@@ -35,8 +35,11 @@ pub(crate) fn text(explanation: &RouteExplanation) -> String {
     out
 }
 
-/// Writing to a String cannot fail.
+/// Adds a line. All texts go through here or [`lines`], [`heading`]: none of a configuration, of
+/// discovery or of the request may control the terminal.
 fn line(out: &mut String, label: &str, text: &str) {
+    let text = visible(text, LINE_MAX_BYTES);
+    // Writing to a String cannot fail.
     _ = if label.is_empty() {
         writeln!(out, "  {text}")
     } else {
@@ -44,25 +47,24 @@ fn line(out: &mut String, label: &str, text: &str) {
     };
 }
 
-/// A label before the first of several lines.
+/// Adds a label before the first of several lines.
 fn lines<'a>(out: &mut String, label: &str, texts: impl IntoIterator<Item = &'a str>) {
     for (number, text) in texts.into_iter().enumerate() {
+        let text = visible(text, LINE_MAX_BYTES);
         _ = writeln!(out, "  {:9}{text}", if number == 0 { label } else { "" });
     }
 }
 
+/// Adds the first line of a section.
+fn heading(out: &mut String, text: &str) {
+    _ = writeln!(out, "\n{}", visible(text, LINE_MAX_BYTES));
+}
+
 fn head(explanation: &RouteExplanation, out: &mut String) {
-    let request = &explanation.request;
-    let shown = |text: &str| visible(text, SHOWN_MAX_BYTES);
-    let query = request.query.as_ref().map(|query| format!("?{}", shown(query)));
-    _ = writeln!(
-        out,
-        "{} {}{}{}",
-        shown(&request.method),
-        shown(&request.host),
-        shown(&request.path),
-        query.unwrap_or_default()
-    );
+    let ExplainedRequest { method, host, path, query, client } = &explanation.request;
+    let query = query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
+    let request = format!("{method} {host}{path}{query}");
+    _ = writeln!(out, "{}", visible(&request, LINE_MAX_BYTES));
     let listener = &explanation.listener;
     let on = format!("{} ({}): {}", listener.name, listener.address, listener.why);
     line(out, "listener", &on);
@@ -70,7 +72,7 @@ fn head(explanation: &RouteExplanation, out: &mut String) {
         let others = listener.others.join(", ");
         line(out, "", &format!("         others that fit: {others} (--listener NAME)"));
     }
-    if let Some(client) = &request.client {
+    if let Some(client) = client {
         line(out, "client", client);
     }
 }
@@ -83,7 +85,7 @@ fn named(number: usize, name: &str, written_at: Option<&String>) -> String {
 
 fn of_route(route: &ExplainedRoute, out: &mut String) {
     let named = named(route.number, &route.name, route.written_at.as_ref());
-    _ = writeln!(out, "\nRoute {named}");
+    heading(out, &format!("Route {named}"));
     lines(out, "matches", route.conditions.iter().map(String::as_str));
     line(out, "why", &route.why);
     line(out, "does", &action(route));
@@ -136,7 +138,7 @@ fn of_server(server: &ExplainedServer, out: &mut String) {
         (Some(ServerOutcome::Waits), _) => format!("none yet, of service {service}"),
         _ => format!("none, of service {service}"),
     };
-    _ = writeln!(out, "\nServer {what}");
+    heading(out, &format!("Server {what}"));
     line(out, "why", &server.why);
     let width = server.servers.iter().map(|one| one.address.len()).max().unwrap_or_default();
     let rows = server.servers.iter().map(|one| {
@@ -151,14 +153,14 @@ fn of_server(server: &ExplainedServer, out: &mut String) {
 }
 
 fn of_answer(answer: &ExplainedAnswer, out: &mut String) {
-    let status = answer.status.map_or("of Weir itself".to_owned(), |status| status.to_string());
-    _ = writeln!(out, "\nAnswer {status}");
+    let status = answer.status.map(|status| format!(" {status}")).unwrap_or_default();
+    heading(out, &format!("Answer{status}"));
     line(out, "why", &answer.why);
     line(out, "cause", &format!("{cause} (`weir explain {cause}`)", cause = answer.cause));
 }
 
 fn nearest(considered: &[ConsideredRoute], out: &mut String) {
-    out.push_str("\nNo route matches\n");
+    heading(out, "No route matches");
     if let Some(nearest) = considered.iter().find(|one| one.nearest) {
         let named = named(nearest.number, &nearest.name, nearest.written_at.as_ref());
         line(out, "nearest", &format!("route {named}"));
@@ -170,13 +172,13 @@ fn others(explanation: &RouteExplanation, out: &mut String) {
     if explanation.considered.is_empty() {
         return;
     }
-    out.push_str("\nOther routes, in the order in which they are tried\n");
+    heading(out, "Other routes, in the order in which they are tried");
     for other in &explanation.considered {
         line(out, "", &named(other.number, &other.name, other.written_at.as_ref()));
         line(out, "", &format!("   {}", other.why));
     }
     if explanation.not_listed > 0 {
-        line(out, "", &format!("and {} more, which come less close", explanation.not_listed));
+        line(out, "", &format!("and {} more that are not listed", explanation.not_listed));
     }
 }
 
@@ -235,6 +237,30 @@ Notes
   a note
 "
         );
+    }
+
+    #[test]
+    fn no_text_controls_the_terminal() {
+        let bad = "a\u{1b}[2J\r\nb\u{9b}";
+        let said = shown(json!({
+            "listener": { "name": bad, "address": bad, "why": bad, "others": [bad] },
+            "request": { "method": bad, "host": bad, "path": bad, "query": bad, "client": bad },
+            "route": {
+                "number": 1, "name": bad, "written_at": bad, "conditions": [bad], "why": bad,
+                "action": "forward", "services": [{ "name": bad, "weight": 1 }], "mirrors": [bad],
+                "authentication": bad, "rate_limits": [bad],
+            },
+            "server": {
+                "service": bad, "outcome": "server", "name": bad, "address": bad, "why": bad,
+                "servers": [{ "address": bad, "why": bad }],
+            },
+            "answer": { "cause": bad, "why": bad },
+            "considered": [{ "number": 2, "name": bad, "written_at": bad, "why": bad }],
+            "notes": [bad],
+        }));
+        let is_safe = |character: char| character == '\n' || !character.is_control();
+        assert!(said.chars().all(is_safe), "{said:?}");
+        assert!(said.lines().all(|line| !line.starts_with('b')), "{said}");
     }
 
     #[test]

@@ -43,6 +43,18 @@ pub struct HeadLimits {
     pub fields_max: usize,
 }
 
+impl HeadLimits {
+    /// Returns the limits of a client's request to a listener with this `head_max_bytes`. The target may
+    /// have 8 KiB, as by default in nginx and Apache, and the head 128 fields.
+    pub const fn of_client(head_max_bytes: u32) -> HeadLimits {
+        HeadLimits {
+            head_max_bytes: head_max_bytes as usize,
+            target_max_bytes: 8 * 1024,
+            fields_max: 128,
+        }
+    }
+}
+
 impl Default for HeadLimits {
     /// 32 KiB, of which the target 8 KiB (RFC 9112 section 3 requires at least 8000 bytes), 128
     /// fields.

@@ -22,6 +22,7 @@ fn json_of<T: JsonSchema>() -> Body {
 struct Parameter {
     name: &'static str,
     within: &'static str,
+    required: bool,
     description: &'static str,
     schema: fn() -> Value,
 }
@@ -100,7 +101,7 @@ impl Operation {
                     json!({
                         "name": one.name,
                         "in": one.within,
-                        "required": one.within == "path",
+                        "required": one.required,
                         "description": one.description,
                         "schema": (one.schema)(),
                     })

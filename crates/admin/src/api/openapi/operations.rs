@@ -23,12 +23,14 @@ const TEXT: Body = Body("text/plain", |_| json!({ "type": "string" }));
 const SERVICE: Parameter = Parameter {
     name: "service",
     within: "path",
+    required: true,
     description: "The service's name. Write a slash in it as %2F.",
     schema: || json!({ "type": "string" }),
 };
 const SERVER: Parameter = Parameter {
     name: "server",
     within: "path",
+    required: true,
     description: "The server's address, such as 10.0.1.5:8080, or the name in the configuration, which may \
                   stand for several addresses.",
     schema: || json!({ "type": "string" }),
@@ -36,6 +38,7 @@ const SERVER: Parameter = Parameter {
 const ROUTE: Parameter = Parameter {
     name: "route",
     within: "path",
+    required: true,
     description: "The route's name; `weir check` and /api/v1/configuration list names. Write a slash in it \
                   as %2F.",
     schema: || json!({ "type": "string" }),
@@ -43,6 +46,7 @@ const ROUTE: Parameter = Parameter {
 const CAUSE: Parameter = Parameter {
     name: "cause",
     within: "path",
+    required: true,
     description: "The cause's name, such as connection_refused.",
     schema: || json!({ "type": "string" }),
 };
@@ -241,12 +245,14 @@ pub(super) fn diagnosis() -> Vec<Operation> {
 const OF_SERVICE: Parameter = Parameter {
     name: "service",
     within: "query",
+    required: false,
     description: "Only requests to this service.",
     schema: || json!({ "type": "string" }),
 };
 const REQUESTS_LIMIT: Parameter = Parameter {
     name: "limit",
     within: "query",
+    required: false,
     description: "Maximum number of requests in the answer.",
     schema: || json!({ "type": "integer", "minimum": 0, "maximum": 10_000, "default": 100 }),
 };
@@ -255,6 +261,7 @@ fn explain_route() -> Operation {
     let parameter = |name: &'static str, description: &'static str| Parameter {
         name,
         within: "query",
+        required: false,
         description,
         schema: || json!({ "type": "string" }),
     };
@@ -271,7 +278,10 @@ fn explain_route() -> Operation {
             json_of::<RouteExplanation>(),
         )
         .at([
-            parameter("url", "The URL, with http:// or https://, at most 8 KiB. It is needed."),
+            Parameter {
+                required: true,
+                ..parameter("url", "The URL, with http:// or https://, at most 8 KiB.")
+            },
             parameter("method", "The method; GET without it."),
             parameter(
                 "listener",
@@ -279,11 +289,14 @@ fn explain_route() -> Operation {
                  the URL best.",
             ),
             parameter("client", "The client's IP address; unknown without it."),
-            parameter(
-                "field",
-                "A field of the request, such as `Cookie: beta=1`; repeatable, at most 64. A Host field replaces \
-                 the URL's host.",
-            ),
+            Parameter {
+                schema: || json!({ "type": "array", "items": { "type": "string" }, "maxItems": 64 }),
+                ..parameter(
+                    "field",
+                    "A field of the request, such as `Cookie: beta=1`; repeated for each. A Host field replaces \
+                     the URL's host.",
+                )
+            },
         ])
         .refuses(&[(400, "The query is not readable, or the listener would refuse the request.")])
     }
@@ -302,6 +315,7 @@ fn requests() -> Operation {
         Parameter {
             name: "longer_than_ms",
             within: "query",
+            required: false,
             description: "Only requests in flight for at least this long.",
             schema: || json!({ "type": "integer", "minimum": 0 }),
         },
@@ -323,6 +337,7 @@ fn ended_requests() -> Operation {
         Parameter {
             name: "since_unix_ms",
             within: "query",
+            required: false,
             description: "Only requests that ended at or after this moment, in milliseconds since 1970 (UTC).",
             schema: || json!({ "type": "integer", "minimum": 0 }),
         },
@@ -346,12 +361,14 @@ fn current_traffic() -> Operation {
         Parameter {
             name: "service",
             within: "query",
+            required: false,
             description: "Only this service.",
             schema: || json!({ "type": "string" }),
         },
         Parameter {
             name: "servers",
             within: "query",
+            required: false,
             description: "Whether servers are in the answer.",
             schema: || json!({ "type": "boolean", "default": true }),
         },
@@ -375,12 +392,14 @@ fn changes() -> Operation {
         Parameter {
             name: "since_unix_ms",
             within: "query",
+            required: false,
             description: "Only changes at or after this moment, in milliseconds since 1970 (UTC).",
             schema: || json!({ "type": "integer", "minimum": 0 }),
         },
         Parameter {
             name: "limit",
             within: "query",
+            required: false,
             description: "Maximum number of changes in the answer.",
             schema: || json!({ "type": "integer", "minimum": 0, "maximum": 1_000, "default": 200 }),
         },
@@ -406,6 +425,7 @@ fn stream() -> Operation {
         .at([Parameter {
             name: "topics",
             within: "query",
+            required: false,
             description: "traffic, status, services, findings, reloads, changes; several separated by commas; all \
                           without it.",
             schema: || json!({ "type": "string" }),
@@ -430,18 +450,21 @@ fn past_traffic() -> Operation {
         Parameter {
             name: "span_s",
             within: "query",
+            required: false,
             description: "How far back, in seconds.",
             schema: || json!({ "type": "integer", "minimum": 1, "default": 900 }),
         },
         Parameter {
             name: "until_unix_ms",
             within: "query",
+            required: false,
             description: "The end of the span, in milliseconds since 1970 (UTC); now without it.",
             schema: || json!({ "type": "integer", "minimum": 0 }),
         },
         Parameter {
             name: "kind",
             within: "query",
+            required: false,
             description: "Only series of this kind.",
             schema: || {
                 let kinds = ["process", "listener", "service", "server"];
@@ -451,24 +474,28 @@ fn past_traffic() -> Operation {
         Parameter {
             name: "service",
             within: "query",
+            required: false,
             description: "Only this service and its servers.",
             schema: || json!({ "type": "string" }),
         },
         Parameter {
             name: "server",
             within: "query",
+            required: false,
             description: "Only the server at this address.",
             schema: || json!({ "type": "string" }),
         },
         Parameter {
             name: "columns",
             within: "query",
+            required: false,
             description: "Only these columns, and `causes`, separated by commas.",
             schema: || json!({ "type": "string" }),
         },
         Parameter {
             name: "limit",
             within: "query",
+            required: false,
             description: "Maximum number of series in the answer.",
             schema: || json!({ "type": "integer", "minimum": 0, "maximum": 1_000, "default": 100 }),
         },

@@ -72,9 +72,10 @@ fn by_file(file: &Path, args: &ExplainRouteArgs, common: Common) -> Result<Route
     let now = os::clock::now();
     registry.publish(Arc::new(checked.snapshot), now);
     let mut explanation = explain_route(&registry, &query, now).map_err(mistake)?;
-    if explanation.server.take().is_some() {
-        // What the file says about maintenance is known.
-        let of_file = |answer: &ExplainedAnswer| answer.cause == Cause::Maintenance.name();
+    if let Some(server) = explanation.server.take() {
+        // What the file says about maintenance is known, unless the service was drawn.
+        let of_file =
+            |answer: &ExplainedAnswer| answer.cause == Cause::Maintenance.name() && !server.example;
         explanation.answer = explanation.answer.filter(of_file);
         let note = "by the file alone: no balancer was asked, and so no server was chosen";
         explanation.notes.push(note.to_owned());

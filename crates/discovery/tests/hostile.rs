@@ -38,7 +38,7 @@ fn read_all_but_yaml(bytes: &[u8]) {
     check(rows::toml(bytes, &object, None));
     check(keys(bytes).map(|keys| keys.answer()));
     check(watched(bytes).map(|keys| keys.answer()));
-    let (why, _) = etcd::refusal(500, bytes);
+    let (why, _) = etcd::refusal(500, bytes, str::to_owned);
     check(Err(why));
 }
 

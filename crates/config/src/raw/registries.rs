@@ -125,6 +125,9 @@ fn of_agent(
     Some((Reached { kind, is_stated: true, urls: vec![url], ca, certificate }, queries))
 }
 
+/// Members that are asked one after the other. Clusters have three or five.
+const ENDPOINTS_MAX: usize = 16;
+
 fn etcd(top: &mut Table<'_>) -> Option<RawRegistry<Etcd>> {
     let kind = ServerSourceWord::Etcd;
     let none = Etcd { endpoints: Vec::new(), user: None };
@@ -132,12 +135,17 @@ fn etcd(top: &mut Table<'_>) -> Option<RawRegistry<Etcd>> {
         return Some(Reached::usual(kind, defaults::ETCD)?.with(false, none));
     };
     let is_missing = !table.has_or_means("endpoints");
-    if is_empty_list(table.peek("endpoints")) {
-        let span = table.key_span("endpoints").unwrap_or_else(|| table.span.clone());
-        let error = Diagnostic::error("`endpoints` without a URL", span, "which members?");
-        table.problems.report_absence(error.help("write [\"http://127.0.0.1:2379\"]"));
-    }
     let urls = table.texts("endpoints", |text| address(text, defaults::ETCD)).unwrap_or_default();
+    let label = match urls.len() {
+        0 if is_empty_list(table.peek("endpoints")) => Some("which members?"),
+        0..=ENDPOINTS_MAX => None,
+        _ => Some("too many"),
+    };
+    if let Some(label) = label {
+        let title = format!("`endpoints` has one to {ENDPOINTS_MAX} URLs");
+        let error = Diagnostic::error(title, table.span_of("endpoints"), label);
+        table.problems.report(error.help(format!("write [\"{}\"]", defaults::ETCD)));
+    }
     let (ca, certificate) = files(&mut table);
     let user = user(&mut table);
     let usual = At { value: defaults::ETCD.parse().ok()?, span: table.span.clone() };

@@ -13,11 +13,16 @@ const ABOUT_TOKEN: [&str; 3] =
     ["invalid auth token", "user name is empty", "revision of auth store is old"];
 
 /// Returns why etcd refused a request, and whether it would accept it with a new token. Of an answer whose
-/// status is not 200; the text is one line, bounded and escaped.
-pub fn refusal(status: u16, bytes: &[u8]) -> (String, bool) {
+/// status is not 200; the text is one line, bounded and escaped. `without_secrets` removes from what etcd says what
+/// must not be shown.
+pub fn refusal(
+    status: u16,
+    bytes: &[u8],
+    without_secrets: impl FnOnce(&str) -> String,
+) -> (String, bool) {
     let lossy = String::from_utf8_lossy(bytes);
     let said = said(bytes).unwrap_or_else(|| lossy.trim().to_owned());
-    let shown: String = said.chars().take(SAID_CHARS_MAX).collect();
+    let shown: String = without_secrets(&said).chars().take(SAID_CHARS_MAX).collect();
     let why = if shown.is_empty() {
         format!("etcd answers {status}")
     } else {
@@ -78,9 +83,15 @@ mod tests {
             (502, "", "etcd answers 502", false),
             (500, "\u{1b}[31m", "etcd answers 500: \\x1b[31m", false),
         ] {
-            assert_eq!(refusal(status, body.as_bytes()), (why.to_owned(), new_token));
+            assert_eq!(
+                refusal(status, body.as_bytes(), str::to_owned),
+                (why.to_owned(), new_token)
+            );
         }
-        let (why, _) = refusal(500, &b"\xff\n\x1b".repeat(100_000));
+        let echo = br#"{"message":"no such user with \u0026\"pass\u003cword"}"#;
+        let hidden = refusal(400, echo, |said| said.replace("&\"pass<word", "(secret)"));
+        assert_eq!(hidden.0, "etcd answers 400: no such user with (secret)");
+        let (why, _) = refusal(500, &b"\xff\n\x1b".repeat(100_000), str::to_owned);
         assert!(why.len() <= 512 && !why.contains(char::is_control), "{why}");
     }
 }

@@ -16,6 +16,8 @@ use crate::discover::parsed;
 
 /// Maximum time for resolving a member's name, and for connecting to one of its addresses.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// The same while there are other members to ask: a start waits only 5 s for all its sources.
+const CONNECT_MAX_OF_MANY: Duration = Duration::from_millis(1500);
 /// Maximum time for an answer: etcd itself gives up after about 7 seconds.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// Maximum size of a list: some 10,000 keys.
@@ -36,8 +38,10 @@ pub(in crate::discover) struct Client {
     /// Held while a token is fetched: checking a password costs etcd much, so one watch does it for all.
     authenticating: Mutex<()>,
     lists: Semaphore,
-    /// When no member could answer last, or the user could not be authenticated, and why.
-    failed: RefCell<Option<(Moment, String)>>,
+    /// When no member answered last, and why.
+    absent: RefCell<Option<(Moment, String)>>,
+    /// When the user could not be authenticated last, and why.
+    not_authenticated: RefCell<Option<(Moment, String)>>,
 }
 
 struct Member {
@@ -51,11 +55,13 @@ pub(super) struct Failed {
     pub(super) why: String,
     /// The token is missing, or no longer valid.
     pub(super) needs_token: bool,
+    /// It did not answer.
+    is_absent: bool,
 }
 
 impl From<String> for Failed {
     fn from(why: String) -> Failed {
-        Failed { why, needs_token: false }
+        Failed { why, needs_token: false, is_absent: false }
     }
 }
 
@@ -74,12 +80,19 @@ impl Client {
         Client {
             members: members.collect(),
             user: etcd.user.clone(),
-            preferred: Cell::new(0),
+            // Balancers that start together do not all ask the same member.
+            preferred: Cell::new(fastrand::usize(..etcd.endpoints.len().max(1))),
             token: RefCell::default(),
             authenticating: Mutex::new(()),
             lists: Semaphore::new(LISTS_MAX),
-            failed: RefCell::default(),
+            absent: RefCell::default(),
+            not_authenticated: RefCell::default(),
         }
+    }
+
+    /// Returns the number of members.
+    pub(super) fn members(&self) -> usize {
+        self.members.len()
     }
 
     pub(super) fn token(&self) -> Option<Rc<str>> {
@@ -103,30 +116,28 @@ impl Client {
         let begun = os::clock::now();
         // The semaphore is never closed.
         let Ok(_permit) = self.lists.acquire().await else { return Err(String::new()) };
-        self.failure_since(begun).map_or(Ok(()), Err)?;
+        since(&self.absent, begun).map_or(Ok(()), Err)?;
         let mut failures = Vec::new();
+        let mut are_absent = true;
         let first = self.preferred.get();
         for member in (0..self.members.len()).map(|step| (first + step) % self.members.len()) {
             match self.list_at(member, prefix, reading).await {
                 Ok((keys, arrived)) => {
                     self.preferred.set(member);
+                    self.absent.take();
                     return Ok((keys, member, arrived));
                 }
-                Err(failed) => failures.push(failed.why),
+                Err(failed) => {
+                    are_absent &= failed.is_absent;
+                    failures.push(failed.why);
+                }
             }
         }
-        Err(self.note_failure(failures.join("; ")))
-    }
-
-    /// Returns why another watch has failed since this one waits: it would fail again, after more time limits.
-    fn failure_since(&self, begun: Moment) -> Option<String> {
-        let failed = self.failed.borrow();
-        failed.as_ref().filter(|(at, _)| *at >= begun).map(|(_, why)| why.clone())
-    }
-
-    fn note_failure(&self, why: String) -> String {
-        *self.failed.borrow_mut() = Some((os::clock::now(), why.clone()));
-        why
+        let why = failures.join("; ");
+        if are_absent {
+            *self.absent.borrow_mut() = Some((os::clock::now(), why.clone()));
+        }
+        Err(why)
     }
 
     async fn list_at(
@@ -167,7 +178,7 @@ impl Client {
         if let Some(token) = self.token().filter(|token| Some(token) != old.as_ref()) {
             return Ok(token);
         }
-        if let Some(why) = self.failure_since(begun) {
+        if let Some(why) = since(&self.not_authenticated, begun) {
             return Err(why.into());
         }
         let body = etcd::credentials_body(user, password);
@@ -182,7 +193,14 @@ impl Client {
                 *self.token.borrow_mut() = Some(Rc::clone(&token));
                 Ok(token)
             }
-            Err(failed) => Err(self.note_failure(failed.why).into()),
+            Err(failed) => {
+                // Another member may answer; it would say the same about the user.
+                if !failed.is_absent {
+                    let now = os::clock::now();
+                    *self.not_authenticated.borrow_mut() = Some((now, failed.why.clone()));
+                }
+                Err(failed)
+            }
         }
     }
 
@@ -203,15 +221,16 @@ impl Client {
                 }
             }
         };
-        let late = |_| self.failed(member, request, "no complete answer in time");
+        let late = |_| self.absent(member, request, "no complete answer in time");
         timeout(ANSWER_MAX, exchange).await.map_err(late)?
     }
 
     pub(super) async fn connect(&self, member: usize) -> Result<Connection, Failed> {
         let Member { peer, tls } = &self.members[member];
         let tls = tls.as_ref().map_err(Clone::clone)?;
-        let connected = Connection::to(&peer.url, tls.as_ref(), CONNECT_MAX, ANSWER_MAX).await;
-        connected.map_err(|error| error.to_string().into())
+        let step_max = if self.members.len() > 1 { CONNECT_MAX_OF_MANY } else { CONNECT_MAX };
+        let connected = Connection::to(&peer.url, tls.as_ref(), step_max, ANSWER_MAX).await;
+        connected.map_err(|error| Failed { is_absent: true, ..error.to_string().into() })
     }
 
     /// Sends a request, and returns its response if that has status 200.
@@ -237,9 +256,9 @@ impl Client {
             body: request.body,
         };
         let begun = timeout(ANSWER_MAX, connection.begin(&sent)).await;
-        let begun = begun.map_err(|_| self.failed(member, request, "no answer in time"))?;
+        let begun = begun.map_err(|_| self.absent(member, request, "no answer in time"))?;
         let mut incoming =
-            begun.map_err(|error| self.failed(member, request, &error.to_string()))?;
+            begun.map_err(|error| self.absent(member, request, &error.to_string()))?;
         let status = incoming.status();
         if status == 200 {
             return Ok(incoming);
@@ -256,16 +275,22 @@ impl Client {
         // What has arrived in time is enough.
         let _ = timeout(ANSWER_MAX, whole).await;
         said.truncate(REFUSAL_MAX_BYTES);
-        let said = self.without_secrets(&String::from_utf8_lossy(&said), request);
-        let (why, needs_token) = etcd::refusal(status, said.as_bytes());
+        let (why, needs_token) =
+            etcd::refusal(status, &said, |said| self.without_secrets(said, request));
         Err(Failed { needs_token, ..self.failed(member, request, &why) })
+    }
+
+    /// Returns the failure of a request that was not answered.
+    fn absent(&self, member: usize, request: &Request<'_>, why: &str) -> Failed {
+        Failed { is_absent: true, ..self.failed(member, request, why) }
     }
 
     /// Returns the failure of a request. `why` may have been written by the member.
     pub(super) fn failed(&self, member: usize, request: &Request<'_>, why: &str) -> Failed {
         let needs_token = etcd::needs_token(why);
         let why = self.without_secrets(why, request);
-        Failed { why: format!("{}: {why}", self.members[member].peer.url.authority()), needs_token }
+        let why = format!("{}: {why}", self.members[member].peer.url.authority());
+        Failed { why, needs_token, is_absent: false }
     }
 
     /// Removes what is secret in a request, which the member or something on the way may repeat.
@@ -279,4 +304,10 @@ impl Client {
             .filter(|secret| !secret.is_empty())
             .fold(text.to_owned(), |text, secret| text.replace(&secret, Text::SECRET))
     }
+}
+
+/// Returns the failure of another watch since this one waits: it would fail in the same way, after more time limits.
+fn since(failure: &RefCell<Option<(Moment, String)>>, begun: Moment) -> Option<String> {
+    let failure = failure.borrow();
+    failure.as_ref().filter(|(at, _)| *at >= begun).map(|(_, why)| why.clone())
 }

@@ -35,16 +35,18 @@ const SHORT_MAX_BYTES: usize = 64 * 1024;
 /// Reports the servers below `prefix`, now and when they change.
 pub(super) async fn watch(client: Rc<Client>, prefix: Arc<str>, reading: Reading, sink: Sink) {
     let mut backoff = Backoff::new();
-    let mut cannot_watch = false;
+    // Watches in a row that did not begin.
+    let mut not_begun = 0;
     loop {
         let ended = match client.list(&prefix, reading).await {
             Ok(listed) => {
                 let mut following = Following::new(&client, &prefix, listed, &sink);
-                following.is_quiet = cannot_watch;
+                following.is_quiet = not_begun >= client.members();
                 following.report().await;
-                let followed = following.follow().await;
-                cannot_watch = followed.is_err();
-                followed.map(|()| following.worked())
+                let why = following.follow().await;
+                not_begun = if following.works_since.is_some() { 0 } else { not_begun + 1 };
+                // Another member may be able to begin a watch.
+                if not_begun < client.members() { Ok(following.worked()) } else { Err(why) }
             }
             Err(why) => Err(why),
         };
@@ -75,9 +77,9 @@ struct Following<'a> {
     changed: Option<Moment>,
     reported: Moment,
     reported_every: Duration,
-    /// Nothing is reported before a watch works: the last one did not, so the source counts as failing.
+    /// Nothing is reported before a watch begins: the last ones did not, so the source counts as failing.
     is_quiet: bool,
-    /// When the first watch began to work.
+    /// When the first watch began.
     works_since: Option<Moment>,
 }
 
@@ -102,7 +104,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Returns how long ago the first watch began to work.
+    /// Returns how long ago the first watch began.
     fn worked(&self) -> Duration {
         self.works_since.map_or(Duration::ZERO, |since| os::clock::now().since(since))
     }
@@ -123,32 +125,31 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Watches the keys, until they have to be listed again.
-    ///
-    /// # Errors
-    /// They cannot be watched. If they could at first, that is no error: another member may know what happened since.
-    async fn follow(&mut self) -> Result<(), String> {
+    /// Watches the keys until they have to be listed again, and returns why.
+    async fn follow(&mut self) -> String {
         let begun = os::clock::now();
         let factor = 1.0 + 0.2 * fastrand::f64();
         while os::clock::now().since(begun) < LISTED_EVERY.mul_f64(factor) {
             let until = os::clock::now() + WATCH_MAX.mul_f64(factor);
-            let Err(failed) = self.watch_as_user(until).await else {
-                self.report().await;
-                continue;
+            let watched = self.watch_as_user(until).await;
+            self.report().await;
+            let why = match watched {
+                Ok(()) => continue,
+                // The member is in order, unless it is one that lags.
+                Err(Ended::ListAgain(why)) if self.works_since.is_some() => why.to_owned(),
+                Err(Ended::ListAgain(why)) => {
+                    self.client.avoid(self.member);
+                    why.to_owned()
+                }
+                Err(Ended::Failed(failed)) => {
+                    self.client.avoid(self.member);
+                    failed.why
+                }
             };
-            self.client.avoid(self.member);
-            match failed {
-                Ended::ListAgain(why) => {
-                    tracing::debug!(prefix = self.prefix, why, "keys of etcd are listed again");
-                }
-                Ended::Failed(failed) if self.works_since.is_none() => return Err(failed.why),
-                Ended::Failed(failed) => {
-                    tracing::debug!(prefix = self.prefix, why = failed.why, "a watch of etcd ends");
-                }
-            }
-            return Ok(());
+            tracing::debug!(prefix = self.prefix, why, "keys of etcd are listed again");
+            return why;
         }
-        Ok(())
+        "it is time to list the keys again".to_owned()
     }
 
     /// Watches the keys for as long as one watch lasts. With a new token if etcd asks for one.

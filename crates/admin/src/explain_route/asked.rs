@@ -87,17 +87,21 @@ impl RouteQuery {
         }
     }
 
-    /// Returns the address that conditions see: the given one, or if `listener` trusts it as a proxy,
-    /// the one that the fields of `head` name.
-    pub(super) fn client_by(&self, listener: &Listener, head: &RequestHead) -> Option<IpAddr> {
+    /// Returns the client's address, and whether conditions see it: the given one, or if `listener`
+    /// trusts it as a proxy, the one that the fields of `head` name.
+    pub(super) fn client_by(
+        &self,
+        listener: &Listener,
+        head: &RequestHead,
+    ) -> Option<(IpAddr, bool)> {
         let client = self.client?;
         let Listener { trusted, client_address, .. } = listener;
         if !trusted.contains(client) {
-            return Some(client);
+            return Some((client, true));
         }
         let peer = SocketAddr::new(client, 0);
         let (found, how) = client_address::find(peer, trusted, client_address, head);
-        how.is_known().then(|| found.ip())
+        Some((found.ip(), how.is_known()))
     }
 }
 

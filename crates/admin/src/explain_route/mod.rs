@@ -7,6 +7,8 @@ mod notes;
 mod others;
 mod server;
 
+use std::net::IpAddr;
+
 use admin_api::routes::{
     ExplainedAnswer, ExplainedRequest, ExplainedRoute, RouteAction, RouteExplanation, RouteService,
 };
@@ -26,6 +28,8 @@ struct Case<'a> {
     published: &'a Published,
     head: &'a RequestHead,
     arrival: Arrival<'a>,
+    /// The client's address, even if it is not known well enough for conditions.
+    client: Option<IpAddr>,
     now: Moment,
 }
 
@@ -52,22 +56,26 @@ pub fn explain_route(
     let published = registry.load_full();
     let listener = listener::choose(&published.snapshot.listeners, query)?;
     let head = query.head(listener.listener)?;
+    let refusal = refusal(&head, listener.listener);
+    let is_refused = refusal.is_some();
     let client = query.client_by(listener.listener, &head);
-    let arrival = Arrival { listener: listener.id, client, certificate: None };
-    let case = Case { registry, published: &published, head: &head, arrival, now };
+    let seen = client.filter(|(_, is_known)| *is_known).map(|(client, _)| client);
+    let arrival = Arrival { listener: listener.id, client: seen, certificate: None };
+    let client = client.map(|(client, _)| client);
+    let case = Case { registry, published: &published, head: &head, arrival, client, now };
     let found = published.router.find(&head, &arrival);
     let (considered, not_listed) = others::considered(&case, found);
     let route = found.and_then(|index| published.snapshot.routes.get(index));
     let mut explanation = RouteExplanation {
         listener: listener.explained,
         request: request(&case),
-        answer: refusal(&head, listener.listener).or_else(|| match route {
+        answer: refusal.or_else(|| match route {
             Some(route) => own_answer(&case, route),
             None => Some(no_route(&head)),
         }),
         considered,
         not_listed,
-        notes: notes::notes(&case, listener.listener, route),
+        notes: notes::notes(&case, listener.listener, route.filter(|_| !is_refused)),
         ..RouteExplanation::default()
     };
     if let Some((index, route)) = found.zip(route) {
@@ -97,7 +105,7 @@ fn request(case: &Case<'_>) -> ExplainedRequest {
 /// Returns the answer to a request that `listener` refuses, whatever its route.
 fn refusal(head: &RequestHead, listener: &Listener) -> Option<ExplainedAnswer> {
     let RequestBody::Length(length) = head.body() else { return None };
-    let why = "its Content-Length is above body_max of the listener";
+    let why = "its Content-Length is above body_max of the listener, so no route is tried";
     (!listener.allows_body(length)).then(|| answer(Cause::HttpRequestBodyTooLarge, why))
 }
 

@@ -10,10 +10,8 @@ pub(super) fn notes(case: &Case<'_>, listener: &Listener, route: Option<&Route>)
     let snapshot = case.snapshot();
     let mut notes: Vec<String> = Vec::new();
     if case.arrival.client.is_none() && needs_client(snapshot) {
-        notes.push(
-            "the client's address is not known: conditions on it do not hold, and it has no hash key"
-                .to_owned(),
-        );
+        let key = if case.client.is_none() { ", and it has no hash key" } else { "" };
+        notes.push(format!("the client's address is not known: conditions on it do not hold{key}"));
     }
     if !listener.trusted.is_empty() {
         notes.push(format!(

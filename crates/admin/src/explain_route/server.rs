@@ -23,7 +23,7 @@ pub(super) fn foresee(
         return in_maintenance(&spec.name, drawn);
     }
     // What an authentication would add to the request is not known.
-    let key = placement::key(spec, case.head, |_| None, case.arrival.client);
+    let key = placement::key(spec, case.head, |_| None, case.client);
     let affinity = placement::affinity(spec, case.head);
     let ask = Ask { key, affinity, avoid: &[] };
     let (foreseen, decision) = live.foresee(&ask, &mut rng, case.now);

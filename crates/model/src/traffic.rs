@@ -93,6 +93,21 @@ pub struct RouteMatch {
     pub conditions: Vec<Condition>,
 }
 
+impl RouteMatch {
+    /// Returns the conditions that every request meets, unless its path has dot segments.
+    pub fn any() -> RouteMatch {
+        RouteMatch {
+            listeners: Vec::new(),
+            host: None,
+            path: PathMatch::Prefix(String::new()),
+            method: None,
+            fields: Vec::new(),
+            query: Vec::new(),
+            conditions: Vec::new(),
+        }
+    }
+}
+
 /// A host to match.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostPattern {
@@ -364,18 +379,6 @@ mod tests {
     use super::*;
     use crate::{ConditionOn, Test};
 
-    fn any() -> RouteMatch {
-        RouteMatch {
-            listeners: Vec::new(),
-            host: None,
-            path: PathMatch::Prefix(String::new()),
-            method: None,
-            fields: Vec::new(),
-            query: Vec::new(),
-            conditions: Vec::new(),
-        }
-    }
-
     fn field(name: &str) -> FieldMatch {
         FieldMatch { name: name.into(), value: "1".into() }
     }
@@ -390,26 +393,30 @@ mod tests {
         let wild = |h: &str| Some(HostPattern::Wildcard(h.into()));
         let prefix = |p: &str| PathMatch::Prefix(p.into());
         let ordered = [
-            RouteMatch { host: exact("a.example.com"), ..any() },
-            RouteMatch { host: exact("b.example.com"), ..any() },
-            RouteMatch { host: wild("long.example.com"), ..any() },
-            RouteMatch { host: wild("example.com"), path: prefix("/a"), ..any() },
-            RouteMatch { path: PathMatch::Exact("/a".into()), ..any() },
-            RouteMatch { path: prefix("/a/b"), ..any() },
-            RouteMatch { path: prefix("/a"), method: Some("GET".into()), ..any() },
-            RouteMatch { path: prefix("/a"), method: Some("PUT".into()), ..any() },
-            RouteMatch { path: prefix("/a"), fields: vec![field("x"), field("y")], ..any() },
-            RouteMatch { path: prefix("/a"), fields: vec![field("x")], ..any() },
-            RouteMatch { path: prefix("/a"), query: vec![field("x")], ..any() },
+            RouteMatch { host: exact("a.example.com"), ..RouteMatch::any() },
+            RouteMatch { host: exact("b.example.com"), ..RouteMatch::any() },
+            RouteMatch { host: wild("long.example.com"), ..RouteMatch::any() },
+            RouteMatch { host: wild("example.com"), path: prefix("/a"), ..RouteMatch::any() },
+            RouteMatch { path: PathMatch::Exact("/a".into()), ..RouteMatch::any() },
+            RouteMatch { path: prefix("/a/b"), ..RouteMatch::any() },
+            RouteMatch { path: prefix("/a"), method: Some("GET".into()), ..RouteMatch::any() },
+            RouteMatch { path: prefix("/a"), method: Some("PUT".into()), ..RouteMatch::any() },
+            RouteMatch {
+                path: prefix("/a"),
+                fields: vec![field("x"), field("y")],
+                ..RouteMatch::any()
+            },
+            RouteMatch { path: prefix("/a"), fields: vec![field("x")], ..RouteMatch::any() },
+            RouteMatch { path: prefix("/a"), query: vec![field("x")], ..RouteMatch::any() },
             RouteMatch {
                 path: prefix("/a"),
                 conditions: vec![present("x"), present("y")],
-                ..any()
+                ..RouteMatch::any()
             },
-            RouteMatch { path: prefix("/a"), conditions: vec![present("x")], ..any() },
-            RouteMatch { path: prefix("/a"), listeners: vec![ListenerId(0)], ..any() },
-            RouteMatch { path: prefix("/a"), ..any() },
-            any(),
+            RouteMatch { path: prefix("/a"), conditions: vec![present("x")], ..RouteMatch::any() },
+            RouteMatch { path: prefix("/a"), listeners: vec![ListenerId(0)], ..RouteMatch::any() },
+            RouteMatch { path: prefix("/a"), ..RouteMatch::any() },
+            RouteMatch::any(),
         ];
         for (i, one) in ordered.iter().enumerate() {
             for (j, other) in ordered.iter().enumerate() {

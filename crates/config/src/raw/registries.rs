@@ -11,6 +11,9 @@ use super::{http, paths};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong};
 
+/// Members that are asked one after the other. Clusters have three or five.
+const ENDPOINTS_MAX: usize = 16;
+
 /// A registry of servers, and the files that say how TLS with it works.
 #[derive(Debug)]
 pub(crate) struct RawRegistry<T> {
@@ -41,7 +44,7 @@ pub(crate) struct RawRegistries {
 struct Usual {
     kind: ServerSourceWord,
     url: &'static str,
-    queries: BlockingQueries,
+    connections_max: u64,
 }
 
 /// What all three tables have.
@@ -62,11 +65,7 @@ fn consul(top: &mut Table<'_>) -> Option<RawRegistry<Consul>> {
     let usual = Usual {
         kind: ServerSourceWord::Consul,
         url: defaults::CONSUL,
-        queries: BlockingQueries {
-            stale: defaults::STALE,
-            wait: defaults::QUERY_WAIT,
-            connections_max: defaults::CONSUL_CONNECTIONS_MAX as u32,
-        },
+        connections_max: defaults::CONSUL_CONNECTIONS_MAX,
     };
     let (mut token, mut datacenters) = (None, Vec::new());
     let (reached, queries) = of_agent(top, &usual, |table| {
@@ -83,11 +82,7 @@ fn nomad(top: &mut Table<'_>) -> Option<RawRegistry<Nomad>> {
     let usual = Usual {
         kind: ServerSourceWord::Nomad,
         url: defaults::NOMAD,
-        queries: BlockingQueries {
-            stale: defaults::STALE,
-            wait: defaults::QUERY_WAIT,
-            connections_max: defaults::NOMAD_CONNECTIONS_MAX as u32,
-        },
+        connections_max: defaults::NOMAD_CONNECTIONS_MAX,
     };
     let (mut token, mut namespace, mut region) = (None, None, None);
     let (reached, queries) = of_agent(top, &usual, |table| {
@@ -107,7 +102,12 @@ fn of_agent(
     more: impl FnOnce(&mut Table<'_>),
 ) -> Option<(Reached, BlockingQueries)> {
     let Some(mut table) = top.table(usual.kind.as_str()) else {
-        return Some((Reached::usual(usual.kind, usual.url)?, usual.queries));
+        let queries = BlockingQueries {
+            stale: defaults::STALE,
+            wait: defaults::QUERY_WAIT,
+            connections_max: usual.connections_max as u32,
+        };
+        return Some((Reached::usual(usual.kind, usual.url)?, queries));
     };
     let is_missing = !table.has_or_means("address");
     let url = table.text("address", |text| address(text, usual.url));
@@ -124,9 +124,6 @@ fn of_agent(
     let kind = usual.kind;
     Some((Reached { kind, is_stated: true, urls: vec![url], ca, certificate }, queries))
 }
-
-/// Members that are asked one after the other. Clusters have three or five.
-const ENDPOINTS_MAX: usize = 16;
 
 fn etcd(top: &mut Table<'_>) -> Option<RawRegistry<Etcd>> {
     let kind = ServerSourceWord::Etcd;

@@ -47,15 +47,7 @@ impl<'a> Unmet<'a> {
         if is_met(route) {
             return None;
         }
-        let mut growing = RouteMatch {
-            listeners: Vec::new(),
-            host: None,
-            path: PathMatch::Prefix(String::new()),
-            method: None,
-            fields: Vec::new(),
-            query: Vec::new(),
-            conditions: Vec::new(),
-        };
+        let mut growing = RouteMatch::any();
         if !is_met(&growing) {
             return Some((0, Unmet::DotSegments));
         }

@@ -79,15 +79,7 @@ fn pair(text: &str, between: &str) -> (String, String) {
 /// Parses a rule in short form: `*.example.com =/exact GET x-a:1 ?q=1 @0`; a path without `=` is a
 /// prefix, `@` names a listener, `+name` requires a field and `-name` forbids one, everything is optional.
 fn rule(text: &str) -> RouteMatch {
-    let mut rule = RouteMatch {
-        listeners: Vec::new(),
-        host: None,
-        path: PathMatch::Prefix(String::new()),
-        method: None,
-        fields: Vec::new(),
-        query: Vec::new(),
-        conditions: Vec::new(),
-    };
+    let mut rule = RouteMatch::any();
     let condition = |text: &str, between| {
         let (name, value) = pair(text, between);
         FieldMatch { name, value: value.into() }

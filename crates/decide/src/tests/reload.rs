@@ -275,15 +275,7 @@ fn places_of_a_later_reading_stay_when_certificates_are_renewed() {
         let file: Arc<str> = "weir.toml".into();
         let route = |line: usize| model::Route {
             name: "r".into(),
-            matches: model::RouteMatch {
-                listeners: Vec::new(),
-                host: None,
-                path: model::PathMatch::Prefix(String::new()),
-                method: None,
-                fields: Vec::new(),
-                query: Vec::new(),
-                conditions: Vec::new(),
-            },
+            matches: model::RouteMatch::any(),
             action: model::Action::Deny(403),
             filters: Vec::new(),
             maintenance: None,

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use model::{
     AccessLog, Action, ClientAddress, ClientTimeouts, FieldChanges, Forward, ForwardFields,
-    Listener, LogFormat, Networks, PathMatch, Protocol, Rewrite, RouteMatch, ServerSpec,
-    ServerTarget, ServiceId, Snapshot, Split,
+    Listener, LogFormat, Networks, Protocol, Rewrite, RouteMatch, ServerSpec, ServerTarget,
+    ServiceId, Snapshot, Split,
 };
 
 use crate::{AccessSink, AccessTarget, AccessWriter, Handle, Identity, ListenerSockets, Options};
@@ -66,15 +66,7 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
         upgrade_protocols: Vec::new(),
         proxy_protocol: Networks::default(),
     };
-    let matches = RouteMatch {
-        listeners: Vec::new(),
-        host: None,
-        path: PathMatch::Prefix(String::new()),
-        method: None,
-        fields: Vec::new(),
-        query: Vec::new(),
-        conditions: Vec::new(),
-    };
+    let matches = RouteMatch::any();
     let forward = Forward {
         to: vec![Split { service: ServiceId(0), weight: 1 }],
         rewrite: Rewrite::default(),

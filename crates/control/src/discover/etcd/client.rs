@@ -194,7 +194,7 @@ impl Client {
                 Ok(token)
             }
             Err(failed) => {
-                // Another member may answer; it would say the same about the user.
+                // All members know the same users. One that did not answer says nothing about this one.
                 if !failed.is_absent {
                     let now = os::clock::now();
                     *self.not_authenticated.borrow_mut() = Some((now, failed.why.clone()));

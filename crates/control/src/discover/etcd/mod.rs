@@ -27,7 +27,7 @@ const WORKED_MIN: Duration = Duration::from_secs(5);
 /// Shortest time between two reports of one watch, so that keys that change all the time cost a bounded number of
 /// them. The first change is reported at once.
 const REPORTED_EVERY_MIN: Duration = Duration::from_millis(50);
-/// At most one part in this of the time is spent on reports, however many keys there are.
+/// Making answers takes at most one part in this of a watch's time, however many keys there are.
 const REPORTING_SHARE: u32 = 20;
 /// Longer messages are read on a thread for that, so that other services do not wait.
 const SHORT_MAX_BYTES: usize = 64 * 1024;

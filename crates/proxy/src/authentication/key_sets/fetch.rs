@@ -43,7 +43,7 @@ pub(super) enum FetchError {
 
 /// Returns how the issuer's certificate is verified; `None`: its URL is not https.
 pub(super) fn tls(source: &HttpPeer) -> Result<Option<Arc<ClientConfig>>, Mistake> {
-    source.ca.clone().map(tls::own_client).transpose()
+    tls::to_peer(source, &[b"http/1.1"])
 }
 
 /// Fetches a key set, within [`FETCH_MAX`]. Redirects are not followed.

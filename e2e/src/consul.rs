@@ -7,6 +7,7 @@
 mod answer;
 mod cluster;
 mod fake;
+mod registrations;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use serve::serve;
 use state::State;
-pub use state::{Api, Fault, Query, Recorded};
+pub use state::{Api, Fault, Query, Recorded, Services};
 
 /// A running one. It ends when it is dropped.
 pub struct LongPolling<A: Api> {
@@ -73,26 +73,36 @@ impl<A: Api> LongPolling<A> {
     /// that was.
     pub fn set(&self, service: &str, rows: &[A::Row]) -> Instant {
         self.change(|state| {
-            state.index += 1;
-            state.services.insert(service.to_owned(), (state.index, rows.to_vec()));
+            state.services.set(service, rows.to_vec());
             Instant::now()
         })
+    }
+
+    /// The rows of a service at present.
+    pub fn rows(&self, service: &str) -> Vec<A::Row> {
+        self.lock().services.rows(service).to_vec()
+    }
+
+    /// Forgets all services, as an agent without data that starts again.
+    pub fn forget(&self) {
+        self.change(|state| {
+            state.services.clear();
+            state.resets += 1;
+        });
     }
 
     /// Sets the index of everything and answers all blocking queries, as the real server does when its state is restored from
     /// a snapshot.
     pub fn set_index(&self, index: u64) {
         self.change(|state| {
-            state.index = index;
-            state.index_of_unknown = index;
-            state.services.values_mut().for_each(|(of_service, _)| *of_service = index);
+            state.services.set_index(index);
             state.resets += 1;
         });
     }
 
     /// The index of a service.
     pub fn index(&self, service: &str) -> u64 {
-        self.lock().index_of(service)
+        self.lock().services.index_of(service)
     }
 
     /// Sends this as the index in the header field, whatever the index is; no such field if it is empty. `None` ends

@@ -20,6 +20,8 @@ mod held;
 mod named;
 #[path = "discovery/nomad.rs"]
 mod nomad;
+#[path = "discovery/register.rs"]
+mod register;
 #[path = "discovery/reload.rs"]
 mod reload;
 #[path = "discovery/rows.rs"]

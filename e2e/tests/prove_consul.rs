@@ -374,3 +374,93 @@ fn the_time_from_registering_to_the_first_request() {
     );
     steady.finish();
 }
+
+/// The states of the checks of the service `edge`, by the IDs of its instances.
+fn edges(consul: &Consul) -> Vec<(String, String)> {
+    let all = consul.get("/v1/health/service/edge").json();
+    let of = |one: &Value| {
+        let id = one["Service"]["ID"].as_str().unwrap_or_default().to_owned();
+        let own = one["Checks"].as_array().into_iter().flatten();
+        let mut own = own.filter(|check| check["ServiceID"] == id.as_str());
+        let status = own.next().and_then(|check| check["Status"].as_str()).unwrap_or_default();
+        (id, status.to_owned())
+    };
+    all.as_array().into_iter().flatten().map(of).collect()
+}
+
+#[test]
+#[ignore = "needs a program that only `make prove` builds"]
+fn a_listener_is_registered_until_weir_stops() {
+    let Some(scene) = Scene::new("prove-consul-register", &[CONSUL]) else { return };
+    let server = Server::start(&scene, 11);
+    let mut consul = Consul::start_with(&scene, 20, Options { acl: true, ..Options::default() });
+    let rules = "service \"edge\" { policy = \"write\" }";
+    let (accessor, secret) = consul.token("edge", rules);
+    let text = scene.config(
+        "workers = 2\ndrain_delay = \"3s\"",
+        &format!(
+            "register = {{ consul = \"edge\", tags = [\"public\"] }}\n\n[consul]\naddress = \"{}\"\n\
+             token = \"{secret}\"\n\n[[route]]\nservice = \"app\"\n\n[service.app]\n{}",
+            consul.url(),
+            e2e::server_tables("app", [server.address()])
+        ),
+    );
+    let mut weir = Weir::start(&scene, &text);
+    let entry = |status: &str| vec![("weir-edge-8080".to_owned(), status.to_owned())];
+    let wait_for = |consul: &Consul, what: &str, wanted: &[(String, String)]| {
+        wait::until(what, SOON, || (edges(consul) == wanted).then_some(()));
+    };
+    wait_for(&consul, "the entry", &entry("passing"));
+    let all = consul.get("/v1/health/service/edge?passing").json();
+    let service = &all[0]["Service"];
+    assert_eq!(
+        (&service["Address"], &service["Port"], &service["Tags"]),
+        (&json!(scene.ip(1)), &json!(8080), &json!(["public"])),
+        "{service:#}"
+    );
+    // Without data, it does not know the token either: that is registered again first.
+    consul.restart(&scene, false);
+    let answer = consul.get("/v1/health/service/edge").json();
+    assert_eq!(answer, json!([]), "{answer:#}");
+    weir.wait_for_log(&["cannot keep the entry in Consul"], SOON);
+    let line = weir.api("/api/v1/status")["listeners"][0]["registration"]["error"].clone();
+    assert!(line.as_str().is_some_and(|line| !line.contains(&secret)), "{line}");
+    consul.put("/v1/acl/policy", &json!({ "Name": "edge", "Rules": rules }));
+    let again = json!({
+        "AccessorID": accessor, "SecretID": secret, "Policies": [{ "Name": "edge" }],
+    });
+    consul.put("/v1/acl/token", &again);
+    wait_for(&consul, "the entry again", &entry("passing"));
+    weir.begin_to_stop();
+    wait_for(&consul, "the check to fail", &entry("critical"));
+    assert_eq!(e2e::http::get(weir.front(), "/").unwrap().status, 200, "the listener is open");
+    assert_eq!(weir.wait(SOON).code, Some(0));
+    assert_eq!(edges(&consul), []);
+}
+
+#[test]
+#[ignore = "needs a program that only `make prove` builds"]
+fn an_entry_that_another_process_has_replaced_stays() {
+    let Some(scene) = Scene::new("prove-consul-replaced", &[CONSUL]) else { return };
+    let server = Server::start(&scene, 11);
+    let consul = Consul::start(&scene, 20);
+    let text = scene.config(
+        "workers = 2\ndrain_delay = \"1s\"",
+        &format!(
+            "register = {{ consul = \"edge\", id = \"edge-1\" }}\n\n[consul]\naddress = \"{}\"\n\n\
+             [[route]]\nservice = \"app\"\n\n[service.app]\n{}",
+            consul.url(),
+            e2e::server_tables("app", [server.address()])
+        ),
+    );
+    let mut weir = Weir::start(&scene, &text);
+    wait::until("the entry", SOON, || {
+        (edges(&consul) == [("edge-1".to_owned(), "passing".to_owned())]).then_some(())
+    });
+    consul.register(&json!({ "ID": "edge-1", "Name": "edge", "Address": "10.9.9.9", "Port": 99 }));
+    weir.begin_to_stop();
+    weir.wait_for_log(&["another process has registered edge-1 (10.9.9.9:99)"], SOON);
+    assert_eq!(weir.wait(SOON).code, Some(0));
+    let all = consul.get("/v1/health/service/edge").json();
+    assert_eq!(all[0]["Service"]["Port"], 99, "{all:#}");
+}

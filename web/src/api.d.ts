@@ -29,6 +29,17 @@ export type Listener = {
   address: string;
   protocol: "http" | "tcp";
   connections: Connections;
+  registration: Registration | null;
+};
+
+export type Registration = {
+  service: string;
+  id: string;
+  address: string;
+  check: string | null;
+  registered_for_ms: number | null;
+  failing_for_ms: number | null;
+  error: string | null;
 };
 
 export type Maintenance = {

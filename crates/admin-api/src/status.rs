@@ -8,7 +8,7 @@ use crate::Word;
 use crate::maintenance::Maintenance;
 
 /// The state of a balancer's process.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Status {
     /// Whether the balancer accepts new work; false during startup and while draining.
@@ -96,7 +96,7 @@ pub struct Connections {
 }
 
 /// A listener.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Listener {
     /// Its name.
@@ -107,4 +107,27 @@ pub struct Listener {
     pub protocol: Word<ProtocolWord>,
     /// Its client connections.
     pub connections: Connections,
+    /// Its entry in Consul, if it is registered there; null before the process serves.
+    pub registration: Option<Registration>,
+}
+
+/// The entry of a listener in Consul.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Registration {
+    /// The name of the service.
+    pub service: String,
+    /// The ID of the entry.
+    pub id: String,
+    /// Where clients find it; without an address of its own, Consul uses the node's.
+    pub address: String,
+    /// What its check says, as the agent has accepted it last: `passing`, or `critical` while Weir stops. Null if the
+    /// agent does not have the entry.
+    pub check: Option<String>,
+    /// Milliseconds since the agent accepted it last; null if it has not yet, or has lost it.
+    pub registered_for_ms: Option<f64>,
+    /// Milliseconds for which the agent has not accepted check updates; null if it accepts them.
+    pub failing_for_ms: Option<f64>,
+    /// The last failure; null if the agent accepts check updates.
+    pub error: Option<String>,
 }

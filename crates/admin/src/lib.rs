@@ -39,7 +39,7 @@ use admin_api::checks::Plan;
 use admin_api::findings::Findings;
 use admin_api::receipt;
 use admin_api::services::ServiceSource;
-use admin_api::status::Acme;
+use admin_api::status::{Acme, Registration};
 use decide::Registry;
 use history::History;
 use model::{Address, Snapshot};
@@ -125,6 +125,8 @@ pub struct Sources {
     pub server_sources: Option<Source<HashMap<Arc<str>, ServiceSource>>>,
     /// The same, for `/metrics`.
     pub server_source_gauges: Option<Source<SourcesGauges>>,
+    /// The entries of listeners in Consul, by listener, for `/api/v1/status`.
+    pub registrations: Option<Source<HashMap<Arc<str>, Registration>>>,
     /// Certificates by ACME, for `/api/v1/status`.
     pub acme: Option<Source<Option<Acme>>>,
     /// Whether servers may be changed now.
@@ -155,6 +157,7 @@ impl Default for Sources {
             telemetry: None,
             server_sources: None,
             server_source_gauges: None,
+            registrations: None,
             acme: None,
             switches: Switches::default(),
         }

@@ -145,6 +145,12 @@ fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
         "http2": listener.http2.map(|http2| json!({ "streams_max": http2.streams_max })),
         "proxy_protocol":
             listener.proxy_protocol.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "register": listener.register.as_ref().map(|entry| json!({
+            "consul": entry.service,
+            "tags": entry.tags,
+            "address": entry.address,
+            "port": entry.port,
+        })),
         "backlog": listener.backlog,
         "connections_max": listener.connections_max,
         "trusted": listener.trusted.iter().map(ToString::to_string).collect::<Vec<_>>(),

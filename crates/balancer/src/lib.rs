@@ -17,6 +17,7 @@ mod certificates_in_force;
 mod changes;
 mod commands;
 pub mod configuration;
+mod departing;
 mod events;
 mod explain_token;
 mod exporter;

@@ -122,13 +122,14 @@ impl Management {
         let history_reader = traffic_history::start(counted, Arc::clone(&history), looks)
             .map_err(|error| vec![format!("history: {error}")])?;
         let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
-        let (listed, measured) = (Arc::clone(&control), Arc::clone(&control));
+        let [listed, measured, registered] = [(); 3].map(|()| Arc::clone(&control));
         let sources = admin::Sources {
             plan: Arc::new(move || probe_report::running_plan(&control)),
             configuration: Arc::new(configuration::to_json),
             probes: Arc::new(move || probe_report::probes(&probed)),
             server_sources: Some(Arc::new(move || source_report::by_service(&listed))),
             server_source_gauges: Some(Arc::new(move || source_report::gauges(&measured))),
+            registrations: Some(Arc::new(move || source_report::registrations(&registered))),
             findings: Some(Arc::new(move || findings.report())),
             history: Some(Arc::clone(&history)),
             changes: Some(changes.source()),

@@ -135,10 +135,11 @@ impl Loaded {
             });
         match started {
             Ok((mut balancer, events)) => {
-                if let Some(predecessor) = predecessor {
+                let departing = predecessor.map(|predecessor| {
                     balancer.publish_files();
-                    predecessor.say_ready();
-                }
+                    predecessor.say_ready()
+                });
+                balancer.register(departing);
                 run(balancer, events, reloader, &commands, &program);
                 Ok(())
             }
@@ -217,12 +218,12 @@ fn run(
             Some(Event::Asked(Command::SuccessorSaid(pid, said))) => {
                 // Messages of a successor that was given up are ignored.
                 if let Some(heard) = successor.take_if(|successor| successor.is_process(pid))
-                    && let Some(successor) = heard.takes_over(&said)
+                    && let Some((pid, channel)) = heard.takes_over(&said)
                 {
                     if hung_up {
-                        upgrade::hang_up(successor);
+                        upgrade::hang_up(pid);
                     }
-                    return balancer.leave(&mut events.close());
+                    return balancer.leave(channel, &mut events.close());
                 }
                 continue;
             }
@@ -243,6 +244,8 @@ fn run(
             }
             None => {
                 balancer.free_garbage();
+                // Not before a signal that has arrived: a predecessor that gives this process up sends one.
+                balancer.tend_registration();
                 continue;
             }
         };

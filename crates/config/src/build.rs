@@ -167,6 +167,7 @@ fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Li
         http2: raw.http2,
         upgrade_protocols: raw.upgrade_protocols.clone(),
         proxy_protocol: raw.proxy_protocol.clone(),
+        register: raw.register.as_ref().and_then(|raw| raw.registration.clone()),
     })
 }
 

@@ -8,6 +8,7 @@ mod comeback;
 mod discover;
 pub mod load;
 mod probe;
+mod register;
 mod run;
 mod status;
 #[cfg(test)]
@@ -21,18 +22,28 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use decide::{Published, Registry, Tier, TierChange};
 use model::Snapshot;
 use tokio::sync::mpsc;
+use tokio::sync::watch as latest;
 
 pub use discover::{Discovered, Source, SourceState};
+pub use discovery::consul::register::CheckStatus;
+pub use register::RegistrationState;
 pub use status::{Probed, Status};
 
 use run::{Command, Loop};
 
 /// Maximum number of commands that wait for the loop.
 const COMMANDS_WAITING_MAX: usize = 16;
+
+/// Maximum time until the thread answers, beyond what its work may take.
+const ANSWER_MARGIN: Duration = Duration::from_secs(1);
+
+/// Maximum time for lookups of the system's resolver that are in progress when the thread ends.
+const LOOKUPS_END_MAX: Duration = Duration::from_millis(100);
 
 /// Settings of the control thread.
 pub struct Options {
@@ -55,6 +66,8 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Control {
     commands: mpsc::Sender<Command>,
+    /// What Consul is to show; never lost, unlike a command.
+    announced: latest::Sender<Option<CheckStatus>>,
     status: Arc<Status>,
     thread: Option<JoinHandle<()>>,
 }
@@ -83,13 +96,15 @@ pub fn start(
 ) -> io::Result<Control> {
     let status = Arc::new(Status::default());
     let (commands, received) = mpsc::channel(COMMANDS_WAITING_MAX);
+    let (announced, announcements) = latest::channel(None);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let shared = status.clone();
     let thread = std::thread::Builder::new().name("weir-control".into()).spawn(move || {
         let control = Loop::new(registry, options, shared);
-        tokio::task::LocalSet::new().block_on(&runtime, control.run(received));
+        tokio::task::LocalSet::new().block_on(&runtime, control.run(received, announcements));
+        runtime.shutdown_timeout(LOOKUPS_END_MAX);
     })?;
-    let control = Control { commands, status, thread: Some(thread) };
+    let control = Control { commands, announced, status, thread: Some(thread) };
     control.publish(snapshot).map_err(io::Error::other)?;
     Ok(control)
 }
@@ -128,6 +143,34 @@ impl Control {
         let (reply, saved) = std::sync::mpsc::sync_channel(1);
         self.commands.try_send(Command::Save(reply)).map_err(|_| Unavailable)?;
         saved.recv().map_err(|_| Unavailable)
+    }
+
+    /// Registers the listeners in Consul, as ready or not, or reports the change: this process serves. Returns at
+    /// once.
+    pub fn announce(&self, is_ready: bool) {
+        let status = if is_ready { CheckStatus::Passing } else { CheckStatus::Critical };
+        self.announced.send_replace(Some(status));
+    }
+
+    /// Removes the listeners from Consul, and waits for that, for `max` at most.
+    ///
+    /// # Errors
+    /// The control thread has ended or is overloaded.
+    pub fn deregister(&self, max: Duration) -> Result<(), Unavailable> {
+        let (reply, removed) = std::sync::mpsc::sync_channel(1);
+        self.commands.try_send(Command::Deregister(max, reply)).map_err(|_| Unavailable)?;
+        removed.recv_timeout(max + ANSWER_MARGIN).map_err(|_| Unavailable)
+    }
+
+    /// Reports no more to Consul, where another process keeps the entries, and waits until that is so: a second for
+    /// requests in flight.
+    ///
+    /// # Errors
+    /// The control thread has ended or is overloaded.
+    pub fn hand_over(&self) -> Result<(), Unavailable> {
+        let (reply, ended) = std::sync::mpsc::sync_channel(1);
+        self.commands.try_send(Command::HandOver(reply)).map_err(|_| Unavailable)?;
+        ended.recv_timeout(register::HANDED_OVER_MAX + ANSWER_MARGIN).map_err(|_| Unavailable)
     }
 
     /// Returns what the admin API shows about probes, names and sources.

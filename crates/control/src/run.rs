@@ -10,13 +10,15 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use decide::{LiveService, Published, Registry, Tier, TierChange};
+use discovery::consul::register::CheckStatus;
 use model::{Moment, Snapshot};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::Options;
 use crate::comeback;
 use crate::discover::{Answered, Discovery, Reported};
 use crate::probe::{Message, Prober};
+use crate::register::Registrar;
 use crate::status::Status;
 use crate::watch::Watches;
 
@@ -34,6 +36,10 @@ pub(crate) enum Command {
     Prepare(Arc<Snapshot>, SyncSender<()>),
     /// Publish this configuration, apply it, and reply.
     Publish(Arc<Snapshot>, SyncSender<Arc<Published>>),
+    /// Remove the listeners' entries in Consul, and reply when that is done or after this time.
+    Deregister(Duration, SyncSender<()>),
+    /// Leave the entries to another process, and reply.
+    HandOver(SyncSender<()>),
     /// Save what the next process needs, and reply.
     Save(SyncSender<()>),
     /// End.
@@ -53,6 +59,7 @@ pub(crate) struct Loop {
     is_all_tried: bool,
     watches: Watches,
     server_down: Box<dyn Fn() + Send>,
+    registrar: Registrar,
     prober: Prober,
     status: Arc<Status>,
     next_tick: Moment,
@@ -78,6 +85,7 @@ impl Loop {
             is_all_tried: false,
             watches: Watches::default(),
             server_down: options.server_down,
+            registrar: Registrar::new(status.shared_registrations()),
             prober: Prober::new(options.probes_running_max, messages_in),
             status,
             next_tick: Moment::ZERO,
@@ -90,7 +98,11 @@ impl Loop {
     }
 
     /// Runs until it receives `Stop`, or until all senders of commands are gone.
-    pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+    pub(crate) async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        mut announced: watch::Receiver<Option<CheckStatus>>,
+    ) {
         loop {
             let wake = self.act(os::clock::now());
             let sleep = tokio::time::sleep(wake.since(os::clock::now()));
@@ -108,6 +120,8 @@ impl Loop {
                         // The receiver may be gone; the configuration is published all the same.
                         let _ = reply.send(published);
                     }
+                    Some(Command::Deregister(max, reply)) => self.registrar.remove(max, reply),
+                    Some(Command::HandOver(reply)) => self.registrar.hand_over(reply),
                     Some(Command::Save(reply)) => {
                         self.discovery.save();
                         let _ = reply.send(());
@@ -117,6 +131,11 @@ impl Loop {
                         return;
                     }
                 },
+                Ok(()) = announced.changed() => {
+                    if let Some(status) = *announced.borrow_and_update() {
+                        self.registrar.announce(status);
+                    }
+                }
                 Some(answered) = self.answers.recv() => self.on_answers(answered),
                 Some(reported) = self.reports.recv() => self.on_reports(reported),
                 Some(message) = self.messages.recv() => {
@@ -245,6 +264,7 @@ impl Loop {
     fn publish(&mut self, snapshot: Arc<Snapshot>, now: Moment) -> Arc<Published> {
         self.is_all_tried = false;
         self.discovery.follow(&snapshot, now);
+        self.registrar.follow(&snapshot);
         let discovery = &self.discovery;
         let published = self.registry.publish_with(snapshot, now, |service| {
             Discovery::is_needed_by(service).then(|| discovery.endpoints(service))

@@ -13,6 +13,7 @@ use model::histogram::{HistogramTotals, SharedHistogram};
 
 use crate::discover::{Discovered, SourceState};
 use crate::probe::Heard;
+use crate::register::{RegistrationState, Registrations};
 
 /// Probe statistics of one address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +38,7 @@ pub struct Status {
     discovered: ArcSwap<Vec<Discovered>>,
     /// By service.
     sources: Mutex<BTreeMap<Arc<str>, SourceState>>,
+    registrations: Arc<Registrations>,
     propagation: SharedHistogram,
     all_tried: Mutex<bool>,
     tried: Condvar,
@@ -115,6 +117,16 @@ impl Status {
     pub(crate) fn keep_sources(&self, services: impl Fn(&str) -> bool) {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         sources.retain(|service, _| services(service));
+    }
+
+    /// Returns the entries of listeners in Consul, sorted by listener.
+    pub fn registrations(&self) -> Vec<RegistrationState> {
+        self.registrations.all()
+    }
+
+    /// Returns the entries, for the loop to write.
+    pub(crate) fn shared_registrations(&self) -> Arc<Registrations> {
+        Arc::clone(&self.registrations)
     }
 
     pub(crate) fn set_all_tried(&self, all_tried: bool) {

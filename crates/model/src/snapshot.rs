@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::{
     Acme, AcmeCertificate, Address, Admin, Authentication, AuthenticationId, Certificate,
-    ClientAddress, ErrorPage, HostPattern, ListenerTls, Log, Metrics, Networks, Otlp, Registries,
-    Route, Service, SocketAccess,
+    ClientAddress, ErrorPage, HostPattern, ListenerTls, Log, Metrics, Networks, Otlp, Registration,
+    Registries, Route, Service, SocketAccess,
 };
 
 /// Index of a service in [`Snapshot::services`].
@@ -204,6 +204,8 @@ pub struct Listener {
     pub upgrade_protocols: Vec<Box<str>>,
     /// Peers whose connections must start with a PROXY protocol header. Those of others must not.
     pub proxy_protocol: Networks,
+    /// Its entry in Consul; `None`: it has none.
+    pub register: Option<Arc<Registration>>,
 }
 
 impl Listener {

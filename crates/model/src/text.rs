@@ -31,6 +31,14 @@ impl Text {
         if self.is_secret { Text::SECRET } else { &self.text }
     }
 
+    /// Returns `said` with [`Text::SECRET`] in place of this text: what a peer says may repeat what it was sent.
+    pub fn redacted_in(&self, said: &[u8]) -> Vec<u8> {
+        if self.text.is_empty() {
+            return said.to_vec();
+        }
+        String::from_utf8_lossy(said).replace(&*self.text, Text::SECRET).into_bytes()
+    }
+
     /// Returns it as one that may be shown: for comparing it with others.
     #[must_use]
     pub fn revealed(&self) -> Text {
@@ -77,5 +85,7 @@ mod tests {
         assert_eq!(format!("{plain:?} {}", plain.shown()), "\"hunter2\" hunter2");
         assert!(secret != plain && secret.revealed() == plain);
         assert!(Text::secret("a".to_owned()) < Text::from("b"), "in order of the text");
+        assert_eq!(secret.redacted_in(b"no hunter2 here"), b"no (secret) here");
+        assert_eq!(Text::secret(String::new()).redacted_in(b"as it is"), b"as it is");
     }
 }

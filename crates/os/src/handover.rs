@@ -6,10 +6,11 @@
 #![allow(unsafe_code, reason = "a descriptor that comes by number has no owner the compiler knows")]
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, PipeWriter, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::process::{Child, Command};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 
@@ -44,6 +45,18 @@ pub fn read_memory_file(descriptor: OwnedFd, max_bytes: u64) -> io::Result<Vec<u
     let mut bytes = Vec::new();
     file.take(max_bytes).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Returns whether another end of this pipe is still open for reading, in any process.
+///
+/// # Errors
+/// The kernel has no memory for it.
+pub fn is_read(pipe: &PipeWriter) -> io::Result<bool> {
+    let mut watched = [PollFd::new(pipe, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut watched, Some(&at_once))?;
+    let [pipe] = watched;
+    Ok(!pipe.revents().contains(PollFlags::ERR))
 }
 
 /// Starts `command` with these descriptors open in it, under the numbers that they have here.

@@ -165,6 +165,7 @@ mod tests {
     fn plane() -> Rc<Plane> {
         let second = Duration::from_secs(1);
         let listener = Listener {
+            register: None,
             name: "public".into(),
             address: client().into(),
             socket: model::SocketAccess::default(),

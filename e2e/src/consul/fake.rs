@@ -1,15 +1,16 @@
-//! A Consul inside the test: it answers `GET /v1/health/service/NAME` with what the test sets, and it
-//! fails on demand. It supports blocking queries, `?passing`, and the header fields of an agent.
+//! A Consul inside the test: it answers `GET /v1/health/service/NAME` with what the test sets, takes the registrations
+//! of Weir (`registrations`), and fails on demand. It supports blocking queries, `?passing`, and the header fields of
+//! an agent.
 
 use serde_json::Value;
 
-use super::Instance;
-use crate::polling::{Api, LongPolling, Query};
+use super::{Instance, registrations};
+use crate::polling::{Api, LongPolling, Query, Services};
 
 /// A running one. It ends when it is dropped.
 pub type FakeConsul = LongPolling<ConsulApi>;
 
-/// Consul's `/v1/health/service/NAME`.
+/// Consul's `/v1/health/service/NAME`, and what registers instances.
 pub enum ConsulApi {}
 
 impl Api for ConsulApi {
@@ -24,6 +25,14 @@ impl Api for ConsulApi {
     fn further_fields(stale: bool) -> String {
         let consistency = if stale { "stale" } else { "leader" };
         format!("X-Consul-Effective-Consistency: {consistency}\r\n")
+    }
+
+    fn put(path: &str, body: &[u8], services: &mut Services<Instance>) -> (u16, String) {
+        registrations::put(path, body, services)
+    }
+
+    fn get(path: &str, services: &Services<Instance>) -> Option<(u16, String)> {
+        registrations::get(path, services)
     }
 }
 

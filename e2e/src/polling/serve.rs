@@ -131,8 +131,16 @@ impl Served {
                         self.stage = Stage::Request;
                         break;
                     };
-                    let head: Vec<u8> = self.input.drain(..end + 4).collect();
-                    self.request(&String::from_utf8_lossy(&head), state, now)
+                    let head = String::from_utf8_lossy(&self.input[..end + 4]).into_owned();
+                    let length = field(&head, "content-length").and_then(|text| text.parse().ok());
+                    let length: usize = length.unwrap_or(0);
+                    if self.input.len() < end + 4 + length {
+                        self.stage = Stage::Request;
+                        break;
+                    }
+                    let body: Vec<u8> =
+                        self.input.drain(..end + 4 + length).skip(end + 4).collect();
+                    self.request(&head, &body, state, now)
                 }
                 Stage::Held(query) if query.ready_at(state) <= now => {
                     let (fields, body) = state.answer(&query);
@@ -149,7 +157,13 @@ impl Served {
     }
 
     /// Records a request and does what the fault says, or holds it as a query.
-    fn request<A: Api>(&mut self, head: &str, state: &mut State<A>, now: Instant) -> Stage {
+    fn request<A: Api>(
+        &mut self,
+        head: &str,
+        body: &[u8],
+        state: &mut State<A>,
+        now: Instant,
+    ) -> Stage {
         let recorded = recorded::<A>(head, self.number, now);
         state.requests.push(recorded.clone());
         let mut not_before = now;
@@ -163,7 +177,7 @@ impl Served {
             }
             Some(Fault::Answer(status, body)) => {
                 let service = recorded.path.strip_prefix(A::PREFIX).unwrap_or_default();
-                let index = state.index_of(service).to_string();
+                let index = state.services.index_of(service).to_string();
                 let fields =
                     if status == 200 { state.fields(&index, false) } else { String::new() };
                 self.say(status, &fields, body.as_bytes());
@@ -175,6 +189,15 @@ impl Served {
                 self.say(200, &state.fields("2", false), &body);
                 return Stage::Request;
             }
+        }
+        if head.starts_with("PUT ") {
+            let (status, text) = A::put(&recorded.path, body, &mut state.services);
+            self.say(status, "", text.as_bytes());
+            return Stage::Request;
+        }
+        if let Some((status, text)) = A::get(&recorded.path, &state.services) {
+            self.say(status, "", text.as_bytes());
+            return Stage::Request;
         }
         match query::<A>(head, &recorded, state.resets, not_before) {
             Ok(query) => Stage::Held(query),
@@ -221,13 +244,17 @@ impl Served {
 fn recorded<A: Api>(head: &str, connection: u64, at: Instant) -> Recorded {
     let target = head.split(' ').nth(1).unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let field = |name: &str| {
-        let mut fields = head.lines().skip(1).filter_map(|line| line.split_once(':'));
-        fields.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-    };
-    let bearer = || field("authorization")?.strip_prefix("Bearer ");
-    let token = field(&format!("x-{}-token", A::NAME)).or_else(bearer).map(str::to_owned);
-    Recorded { at, path: path.to_owned(), query: query.to_owned(), token, connection }
+    let token = field(head, &format!("x-{}-token", A::NAME));
+    let token = token.or_else(|| field(head, "authorization")?.strip_prefix("Bearer "));
+    let token = token.map(str::to_owned);
+    let method = head.split(' ').next().unwrap_or_default().to_owned();
+    Recorded { at, method, path: path.to_owned(), query: query.to_owned(), token, connection }
+}
+
+/// A field of a request's head.
+fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = head.lines().skip(1).filter_map(|line| line.split_once(':'));
+    fields.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }
 
 /// What a request asks, or status and text of its refusal, which are those of Consul and Nomad.

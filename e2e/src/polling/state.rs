@@ -21,6 +21,110 @@ pub trait Api: Send + 'static {
     fn further_fields(_stale: bool) -> String {
         String::new()
     }
+
+    /// Does what a `PUT` asks. Returns status and text of the answer.
+    fn put(_path: &str, _body: &[u8], _services: &mut Services<Self::Row>) -> (u16, String) {
+        (405, "method PUT not allowed".to_owned())
+    }
+
+    /// Answers a `GET` that asks for something other than a service's rows, with status and text.
+    fn get(_path: &str, _services: &Services<Self::Row>) -> Option<(u16, String)> {
+        None
+    }
+}
+
+/// Rows by the names of their services, and the index at which each service was last changed.
+pub struct Services<R> {
+    all: HashMap<String, (u64, Vec<R>)>,
+    index: u64,
+    /// That of services that were never set.
+    index_of_unknown: u64,
+}
+
+impl<R> Services<R> {
+    fn new() -> Services<R> {
+        Services { all: HashMap::new(), index: 1, index_of_unknown: 1 }
+    }
+
+    pub(super) fn index_of(&self, service: &str) -> u64 {
+        self.all.get(service).map_or(self.index_of_unknown, |(index, _)| *index)
+    }
+
+    pub(super) fn rows(&self, service: &str) -> &[R] {
+        self.all.get(service).map_or(&[], |(_, rows)| rows)
+    }
+
+    /// Returns the first row that `is_meant` says, with the name of its service.
+    pub fn find(&self, is_meant: impl Fn(&R) -> bool) -> Option<(&str, &R)> {
+        let mut all = self.all.iter();
+        all.find_map(|(service, (_, rows))| {
+            Some((&**service, rows.iter().find(|row| is_meant(row))?))
+        })
+    }
+
+    pub(super) fn set(&mut self, service: &str, rows: Vec<R>) {
+        self.index += 1;
+        self.all.insert(service.to_owned(), (self.index, rows));
+    }
+
+    pub(super) fn set_index(&mut self, index: u64) {
+        (self.index, self.index_of_unknown) = (index, index);
+        self.all.values_mut().for_each(|(of_service, _)| *of_service = index);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.all.clear();
+    }
+
+    /// Adds a row to a service.
+    pub fn add(&mut self, service: &str, row: R) {
+        self.index += 1;
+        let (index, rows) = self.all.entry(service.to_owned()).or_default();
+        *index = self.index;
+        rows.push(row);
+    }
+
+    /// Removes the rows that `is_meant` says. Returns whether there were any.
+    pub fn remove(&mut self, is_meant: impl Fn(&R) -> bool) -> bool {
+        self.change(|rows| {
+            let before = rows.len();
+            rows.retain(|row| !is_meant(row));
+            (rows.len() != before, rows.len() != before)
+        })
+    }
+
+    /// Changes the rows that `is_meant` says; the index stays if they are equal to those before. Returns whether
+    /// there were any.
+    pub fn edit(&mut self, is_meant: impl Fn(&R) -> bool, edit: impl Fn(&mut R)) -> bool
+    where
+        R: Clone + PartialEq,
+    {
+        self.change(|rows| {
+            let (mut is_there, mut is_changed) = (false, false);
+            for row in rows.iter_mut().filter(|row| is_meant(row)) {
+                let before = row.clone();
+                edit(row);
+                is_there = true;
+                is_changed |= *row != before;
+            }
+            (is_there, is_changed)
+        })
+    }
+
+    /// Changes the rows of each service with `change`, which returns whether it found rows and whether it changed
+    /// them. Returns whether it found any.
+    fn change(&mut self, mut change: impl FnMut(&mut Vec<R>) -> (bool, bool)) -> bool {
+        let next = self.index + 1;
+        let mut is_there = false;
+        for (index, rows) in self.all.values_mut() {
+            let (found, changed) = change(rows);
+            is_there |= found;
+            if changed {
+                (*index, self.index) = (next, next);
+            }
+        }
+        is_there
+    }
 }
 
 /// A question about a service.
@@ -45,7 +149,7 @@ impl Query {
     pub(super) fn ready_at<A: Api>(&self, state: &State<A>) -> Instant {
         let has_changed = self.index == 0
             || self.resets != state.resets
-            || state.index_of(&self.service) > self.index;
+            || state.services.index_of(&self.service) > self.index;
         if has_changed { self.not_before } else { self.until.max(self.not_before) }
     }
 }
@@ -99,6 +203,8 @@ impl Fault {
 pub struct Recorded {
     /// When it was complete.
     pub at: Instant,
+    /// Its method.
+    pub method: String,
     /// The path, without the query.
     pub path: String,
     /// What stands behind the question mark.
@@ -118,10 +224,7 @@ impl Recorded {
 
 /// What the test has set and what has happened.
 pub(super) struct State<A: Api> {
-    pub(super) services: HashMap<String, (u64, Vec<A::Row>)>,
-    pub(super) index: u64,
-    /// The index of services that were never set.
-    pub(super) index_of_unknown: u64,
+    pub(super) services: Services<A::Row>,
     /// Changes when queries that are held must be answered, whatever the index is.
     pub(super) resets: u64,
     pub(super) fault: Option<Fault>,
@@ -140,9 +243,7 @@ pub(super) struct State<A: Api> {
 impl<A: Api> State<A> {
     pub(super) fn new() -> State<A> {
         State {
-            services: HashMap::new(),
-            index: 1,
-            index_of_unknown: 1,
+            services: Services::new(),
             resets: 0,
             fault: None,
             index_field: None,
@@ -157,16 +258,11 @@ impl<A: Api> State<A> {
         }
     }
 
-    /// The index of a service.
-    pub(super) fn index_of(&self, service: &str) -> u64 {
-        self.services.get(service).map_or(self.index_of_unknown, |(index, _)| *index)
-    }
-
     /// Header fields and body of the answer to a query.
     pub(super) fn answer(&self, query: &Query) -> (String, Vec<u8>) {
-        let index = self.index_of(&query.service);
-        let all = self.services.get(&query.service).map_or(&[][..], |(_, all)| all);
-        let entries: Vec<_> = all.iter().filter_map(|one| A::entry(one, query, index)).collect();
+        let index = self.services.index_of(&query.service);
+        let all = self.services.rows(&query.service).iter();
+        let entries: Vec<_> = all.filter_map(|one| A::entry(one, query, index)).collect();
         let body = serde_json::to_vec(&entries).expect("JSON");
         (self.fields(&index.to_string(), query.stale), body)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use admin_api::status::{Connections, Listener as ListenerStatus, Status};
+use admin_api::status::{Connections, Listener as ListenerStatus, Registration, Status};
 use axum::extract::State;
 use model::Listener;
 use observe::{ListenerTotals, Totals};
@@ -18,6 +18,7 @@ pub(super) fn of(api: &Context) -> Status {
     let published = api.published();
     let snapshot = &published.snapshot;
     let totals = api.counters.totals();
+    let mut entries = api.sources.registrations.as_ref().map(|all| all()).unwrap_or_default();
     let open = totals.listeners.values().map(ListenerTotals::connections_open).sum();
     Status {
         ready: api.ready.load(Relaxed),
@@ -29,13 +30,21 @@ pub(super) fn of(api: &Context) -> Status {
         zone: snapshot.zone.as_deref().map(str::to_owned),
         workers: api.workers,
         connections: Connections { open, open_max: snapshot.connections_max.into() },
-        listeners: snapshot.listeners.iter().map(|one| listener(one, &totals)).collect(),
+        listeners: snapshot
+            .listeners
+            .iter()
+            .map(|one| listener(one, &totals, entries.remove(&one.name)))
+            .collect(),
         maintenance: maintenance::all(api, &published),
         acme: api.sources.acme.as_ref().and_then(|acme| acme()),
     }
 }
 
-fn listener(listener: &Listener, totals: &Totals) -> ListenerStatus {
+fn listener(
+    listener: &Listener,
+    totals: &Totals,
+    registration: Option<Registration>,
+) -> ListenerStatus {
     let counted = totals.listeners.get(&listener.name);
     ListenerStatus {
         name: listener.name.to_string(),
@@ -45,5 +54,6 @@ fn listener(listener: &Listener, totals: &Totals) -> ListenerStatus {
             open: counted.map_or(0, ListenerTotals::connections_open),
             open_max: listener.connections_max.into(),
         },
+        registration,
     }
 }

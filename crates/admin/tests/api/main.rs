@@ -35,6 +35,15 @@ fn status_says_whether_it_takes_work() {
         "address": "127.0.0.1:8080",
         "protocol": "http",
         "connections": { "open": 2, "open_max": 32_768 },
+        "registration": {
+            "service": "edge",
+            "id": "weir-edge-8080",
+            "address": "10.0.0.5:8080",
+            "check": "passing",
+            "registered_for_ms": 1500.0,
+            "failing_for_ms": 12.0,
+            "error": "Consul answers 500",
+        },
     });
     assert_eq!(status["listeners"], json!([listener]));
     api.ready.store(false, Relaxed);

@@ -17,13 +17,13 @@ use admin_api::receipt::{
     HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade, UpgradeResult,
 };
 use admin_api::services::{RefusedEntry, ServiceSource};
-use admin_api::status::{Acme, AcmeCertificate, AcmeFailure, AcmeRefusal};
+use admin_api::status::{Acme, AcmeCertificate, AcmeFailure, AcmeRefusal, Registration};
 use decide::Registry;
 use model::histogram::SharedHistogram;
 use model::{Address, AddressFound, Cause, Material, Mirrored, Moment, TcpSample, Timings};
 use observe::exposition::{
-    BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges, SourceGauges, SourcesGauges,
-    TelemetryGauges,
+    BudgetGauges, KeySetGauges, ProbeGauges, RegistrationGauges, ReloadGauges, SourceGauges,
+    SourcesGauges, TelemetryGauges,
 };
 use observe::{InFlight, InFlightReport, KeptExchange, KeptFor, Stage};
 use serde_json::{Value, json};
@@ -122,6 +122,18 @@ fn source() -> ServiceSource {
     }
 }
 
+fn registration() -> Registration {
+    Registration {
+        service: "edge".to_owned(),
+        id: "weir-edge-8080".to_owned(),
+        address: "10.0.0.5:8080".to_owned(),
+        check: Some("passing".to_owned()),
+        registered_for_ms: Some(1500.0),
+        failing_for_ms: Some(12.0),
+        error: Some("Consul answers 500".to_owned()),
+    }
+}
+
 fn source_gauges() -> SourcesGauges {
     let propagation = SharedHistogram::default();
     propagation.record(Duration::from_micros(300));
@@ -132,7 +144,8 @@ fn source_gauges() -> SourcesGauges {
         is_failing: true,
         refused: 1,
     };
-    SourcesGauges { services: vec![service], propagation: propagation.totals() }
+    let registrations = vec![RegistrationGauges { listener: "public".into(), is_failing: true }];
+    SourcesGauges { services: vec![service], registrations, propagation: propagation.totals() }
 }
 
 /// Everything that the API can be connected to, with something to show.
@@ -159,6 +172,7 @@ pub(crate) fn sources() -> Sources {
             vec![TelemetryGauges { signal: "traces", sent: 7, dropped: vec![("queue_full", 1)] }]
         })),
         server_sources: Some(Arc::new(|| HashMap::from([(Arc::from("listings"), source())]))),
+        registrations: Some(Arc::new(|| HashMap::from([(Arc::from("public"), registration())]))),
         server_source_gauges: Some(Arc::new(source_gauges)),
         key_sets: Some(Arc::new(|| {
             vec![KeySetGauges {

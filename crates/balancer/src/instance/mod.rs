@@ -19,6 +19,7 @@ use model::{AccessLog, Address, AffinityKey, Snapshot};
 
 use crate::affinity_key;
 use crate::certificates::{self, Certificates};
+use crate::departing::Departing;
 use crate::explain_token::ExplainToken;
 use crate::exporter::Exporter;
 use crate::fixed_settings::FixedSettings;
@@ -100,6 +101,8 @@ pub struct Balancer {
     certificates: Certificates,
     management: Management,
     switches: admin::Switches,
+    /// A predecessor that still keeps the listeners' entries in Consul.
+    departing: Option<Departing>,
     access: proxy::AccessSink,
     access_writer: proxy::AccessWriter,
     exporter: Exporter,
@@ -200,6 +203,7 @@ impl Balancer {
             certificates,
             management,
             switches,
+            departing: None,
             access,
             access_writer,
             exporter,
@@ -209,6 +213,23 @@ impl Balancer {
     /// Returns whether clients can connect to every listener: no file of a Unix socket was removed.
     pub(crate) fn is_reachable(&self) -> bool {
         self.sockets.groups().iter().all(Group::is_reachable)
+    }
+
+    /// Registers the listeners in Consul, if they are to be: once `predecessor`, if there is one, has left them to this
+    /// process. [`Balancer::tend_registration`] waits for that.
+    pub(crate) fn register(&mut self, predecessor: Option<Departing>) {
+        self.departing = predecessor;
+        if self.departing.is_none() {
+            self.control.announce(true);
+        }
+    }
+
+    /// Registers the listeners if the predecessor has left since the last call. A predecessor that goes on ends this
+    /// process instead, which then has registered nothing. Call it often.
+    pub(crate) fn tend_registration(&mut self) {
+        if self.departing.take_if(|predecessor| predecessor.has_left()).is_some() {
+            self.control.announce(true);
+        }
     }
 
     /// Gives the Unix sockets that a predecessor did not have their names: this process serves.

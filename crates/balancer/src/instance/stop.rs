@@ -1,5 +1,6 @@
 //! The end of a balancer: it stops, or another process has taken over.
 
+use std::io::PipeReader;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -13,6 +14,10 @@ use crate::sockets::remove_unused;
 /// How often a stop checks whether the last connection has ended, or a second signal has arrived.
 const DRAIN_LOOK: Duration = Duration::from_millis(50);
 
+/// How long a stop waits for Consul to remove the entries of this process, and after a second signal.
+const DEREGISTERED_MAX: Duration = Duration::from_secs(2);
+const DEREGISTERED_AT_ONCE_MAX: Duration = Duration::from_millis(500);
+
 /// How long idle connections may take to close when a new process has taken over.
 const LAST_CLOSES: Duration = Duration::from_millis(500);
 
@@ -24,6 +29,7 @@ impl Balancer {
         service_manager::notify(os::notify::stopping());
         self.certificates.stop();
         self.ready.store(false, Relaxed);
+        self.control.announce(false);
         self.proxy.announce_stop();
         let drain_max = self.registry.current().snapshot.drain_max;
         let drain_max = if self.wait_to_drain(why, signals) { drain_max } else { Duration::ZERO };
@@ -62,9 +68,15 @@ impl Balancer {
 
     /// Drains after a new process has taken over accepting and serving. Exchanges in progress are
     /// finished; idle connections stay open for one more request, up to `drain_max`, since closing
-    /// one could race with a request on its way.
-    pub(crate) fn leave(mut self, signals: &mut LastSignals) {
+    /// one could race with a request on its way. `channel` ends when this process leaves its entries in Consul to
+    /// the new one.
+    pub(crate) fn leave(mut self, channel: PipeReader, signals: &mut LastSignals) {
         self.certificates.stop();
+        // First, so that it does not report that this process is no longer ready.
+        if let Err(error) = self.control.hand_over() {
+            tracing::warn!(%error, "this process may send one more check update to Consul");
+        }
+        drop(channel);
         self.ready.store(false, Relaxed);
         let files = self.sockets.close();
         self.proxy.leave();
@@ -84,11 +96,12 @@ impl Balancer {
         replaced: bool,
     ) {
         let mut deadline = os::clock::now() + drain_max;
+        let mut is_at_once = drain_max.is_zero();
         while self.proxy.connections() > 0 && os::clock::now() < deadline {
             match signals.wait_at_most(DRAIN_LOOK) {
                 Some(LastSignal::Stop(signal)) => {
                     tracing::info!("{signal}: stopping at once");
-                    deadline = os::clock::now();
+                    (deadline, is_at_once) = (os::clock::now(), true);
                 }
                 // Exchanges in progress still write lines, and the log may be rotated meanwhile.
                 Some(LastSignal::Reopen) => self.reopen_access_log(),
@@ -99,6 +112,10 @@ impl Balancer {
         self.proxy.begin_drain();
         let grace = if replaced { LAST_CLOSES } else { Duration::ZERO };
         let cut_off = self.proxy.finish((deadline - os::clock::now()) + grace);
+        let removed_max = if is_at_once { DEREGISTERED_AT_ONCE_MAX } else { DEREGISTERED_MAX };
+        if !replaced && let Err(error) = self.control.deregister(removed_max) {
+            tracing::warn!(%error, "could not deregister from Consul");
+        }
         self.management.stop();
         remove_unused(files);
         self.control.shutdown();

@@ -3,7 +3,10 @@
 //! ```text
 //! old: starts the program ──▶ new: reads the file, takes the sockets, starts to accept
 //!      reads "ready"      ◀──      writes to a pipe
-//!      stops accepting, finishes its requests, exits
+//!      stops accepting
+//!      leaves its entries in Consul,
+//!      closes the pipe        ──▶  registers in Consul
+//!      finishes its requests, exits
 //! ```
 //!
 //! Both processes hold the same sockets, so there is always a listener, and no queued connection is

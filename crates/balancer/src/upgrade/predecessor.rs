@@ -9,6 +9,7 @@ use admin_api::changes::Change;
 use admin_api::handover::{self, FORM, Manifest, Message, Opening};
 use model::AffinityKey;
 
+use crate::departing::Departing;
 use crate::server_states::ServerStates;
 use crate::sockets::{Handed, HandedGroup};
 
@@ -153,21 +154,22 @@ impl Predecessor {
         self.affinity_key.take()
     }
 
-    /// Reports that this process serves; the other one may leave.
-    pub(crate) fn say_ready(self) {
+    /// Reports that this process serves; the other one may leave, and closes its end of the pipe when it has.
+    pub(crate) fn say_ready(self) -> Departing {
         let version = Some(env!("CARGO_PKG_VERSION").to_owned());
-        self.say(&Message::Ready { ready: std::process::id(), version });
+        Departing::new(self.say(&Message::Ready { ready: std::process::id(), version }))
     }
 
     /// Reports that this process cannot serve.
     pub(crate) fn say_failed(self, why: &str) {
-        self.say(&Message::Failed { failed: why.to_owned() });
+        drop(self.say(&Message::Failed { failed: why.to_owned() }));
     }
 
-    fn say(mut self, message: &Message) {
+    fn say(mut self, message: &Message) -> PipeWriter {
         let line = serde_json::json!(message);
         // An error means that the other process has exited, which then does not need the message.
         let _ = self.says.write_all(format!("{line}\n").as_bytes());
+        self.says
     }
 }
 

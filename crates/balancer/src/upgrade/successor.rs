@@ -39,6 +39,9 @@ const END_LOOK: Duration = Duration::from_millis(50);
 /// A new process that is not ready yet.
 pub(crate) struct Successor {
     process: Child,
+    /// The pipe on which it reports. It ends when this process has left, or with the new process: until then, the
+    /// new process does not register in Consul, for instance.
+    channel: PipeReader,
     /// Maximum time to exit after it has failed.
     end_max: Duration,
     switches: admin::Switches,
@@ -67,10 +70,11 @@ pub(crate) fn begin(
         start(balancer, commands, program).inspect_err(|_| balancer.switches().release())
     };
     match started {
-        Ok((process, handed)) => {
+        Ok((process, channel, handed)) => {
             tracing::info!(pid = process.id(), %program, "upgrade: a new process is starting");
             *successor = Some(Successor {
                 process,
+                channel,
                 end_max: end_max(balancer),
                 switches: balancer.switches().clone(),
                 began: os::clock::now(),
@@ -87,9 +91,10 @@ fn start(
     balancer: &Balancer,
     commands: &CommandSender,
     program: &Program,
-) -> Result<(Child, HandedOver), String> {
+) -> Result<(Child, PipeReader, HandedOver), String> {
     let cannot = |what: &str, error: &dyn Display| format!("cannot {what}: {error}");
     let (hears, says) = io::pipe().map_err(|error| cannot("make a pipe", &error))?;
+    let channel = hears.try_clone().map_err(|error| cannot("copy a pipe", &error))?;
     let sockets = balancer.sockets();
     balancer.save_servers();
     let states = ServerStates::of(&balancer.published(), os::clock::now());
@@ -142,9 +147,9 @@ fn start(
         servers: states.len(),
     };
     match listening {
-        Ok(_) => Ok((process, handed)),
+        Ok(_) => Ok((process, channel, handed)),
         Err(error) => {
-            end(process, end_max(balancer));
+            end(process, channel, end_max(balancer));
             Err(cannot("make a thread", &error))
         }
     }
@@ -186,8 +191,8 @@ impl Successor {
     }
 
     /// Handles the new process's message: answers the caller that requested the upgrade, and returns
-    /// the process id if it serves. If it does not, ends it.
-    pub(crate) fn takes_over(self, said: &str) -> Option<u32> {
+    /// the process id if it serves, and the pipe to close when this process has left. If it does not serve, ends it.
+    pub(crate) fn takes_over(self, said: &str) -> Option<(u32, PipeReader)> {
         let (pid, version) = match serde_json::from_str(said) {
             Ok(Message::Ready { ready, version }) => (ready, version),
             Ok(Message::Failed { failed }) => {
@@ -216,12 +221,12 @@ impl Successor {
                 handed_over: self.handed,
             }));
         }
-        Some(pid)
+        Some((pid, self.channel))
     }
 
     /// Ends it; this process continues to serve.
     pub(crate) fn give_up(self, why: &str) {
-        end(self.process, self.end_max);
+        end(self.process, self.channel, self.end_max);
         self.switches.release();
         fail(self.reply, why);
     }
@@ -239,10 +244,18 @@ fn end_max(balancer: &Balancer) -> Duration {
 }
 
 /// Ends it in the background. It may already serve although its message was lost, so it is asked to
-/// drain, and killed only after `end_max`.
-fn end(process: Child, end_max: Duration) -> Option<JoinHandle<io::Result<ExitStatus>>> {
+/// drain, and killed only after `end_max`. `channel` stays open until then.
+fn end(
+    process: Child,
+    channel: PipeReader,
+    end_max: Duration,
+) -> Option<JoinHandle<io::Result<ExitStatus>>> {
     let pid = process.id();
-    let ending = move || wait_for_end(process, end_max);
+    let ending = move || {
+        let status = wait_for_end(process, end_max);
+        drop(channel);
+        status
+    };
     match std::thread::Builder::new().name("weir-successor-end".to_owned()).spawn(ending) {
         Ok(thread) => Some(thread),
         Err(error) => {
@@ -300,15 +313,19 @@ mod tests {
         child
     }
 
+    fn channel() -> PipeReader {
+        io::pipe().expect("a pipe").0
+    }
+
     #[test]
     fn one_that_is_given_up_may_finish_what_it_has() {
-        let thread = end(shell("exit 7"), Duration::from_mins(1)).unwrap();
+        let thread = end(shell("exit 7"), channel(), Duration::from_mins(1)).unwrap();
         assert_eq!(thread.join().unwrap().unwrap().code(), Some(7));
     }
 
     #[test]
     fn one_that_does_not_end_is_killed() {
-        let thread = end(shell(""), Duration::from_millis(100)).unwrap();
+        let thread = end(shell(""), channel(), Duration::from_millis(100)).unwrap();
         assert_eq!(thread.join().unwrap().unwrap().signal(), Some(9));
     }
 }

@@ -5,6 +5,7 @@ mod acme;
 mod authentications;
 mod listeners;
 mod otlp;
+mod registrations;
 mod registries;
 mod routes;
 mod services;
@@ -29,6 +30,7 @@ pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) 
     acme::check(document, problems);
     otlp::check(document, problems);
     registries::check(document, problems);
+    registrations::check(document, problems);
     routes::check(document, names, problems);
     services::check(document, names, problems);
     authentications::check(document, names, problems);

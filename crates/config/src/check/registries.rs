@@ -22,11 +22,18 @@ fn one<T>(
     let Some(raw) = raw else { return };
     let Some(first) = raw.urls.first() else { return };
     if raw.is_stated && !document.uses(raw.kind) && document.services_known {
-        let title = format!("no service takes its servers from {name}");
-        let help = format!(
+        let title = if raw.kind == ServerSourceWord::Consul {
+            "no service takes its servers from Consul, and no listener registers there".to_owned()
+        } else {
+            format!("no service takes its servers from {name}")
+        };
+        let mut help = format!(
             "write discover = {{ {} = \"{example}\" }} in a [service.NAME]",
             raw.kind.as_str()
         );
+        if raw.kind == ServerSourceWord::Consul {
+            help.push_str(", or register = { consul = \"NAME\" } in a [[listener]]");
+        }
         problems
             .report_absence(Diagnostic::warning(title, first.span.clone(), "not used").help(help));
     }

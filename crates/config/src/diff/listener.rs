@@ -2,8 +2,8 @@
 
 use ipnet::IpNet;
 use model::{
-    ClientAddress, ClientHttp2, ClientTimeouts, ForwardFields, Listener, Protocol, Snapshot,
-    SocketAccess,
+    ClientAddress, ClientHttp2, ClientTimeouts, ForwardFields, Listener, Protocol, Registration,
+    Snapshot, SocketAccess,
 };
 
 use super::{Changes, Words, or, time, yes_no};
@@ -43,6 +43,7 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
         http2,
         upgrade_protocols,
         proxy_protocol,
+        register,
     } = old;
     let mut words = Words::default();
     words.value("address", address, &new.address, ToString::to_string);
@@ -81,7 +82,22 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
     words.value("proxy_protocol", proxy_protocol, &new.proxy_protocol, |networks| {
         networks_or_none(networks.iter())
     });
+    words.value("register", register, &new.register, |entry| {
+        entry.as_deref().map_or_else(|| "no".to_owned(), registration)
+    });
     words
+}
+
+/// Returns an entry in Consul as text: `edge at 10.0.0.5:443, tags a b, id c`.
+fn registration(entry: &Registration) -> String {
+    let tags = if entry.tags.is_empty() {
+        String::new()
+    } else {
+        format!(", tags {}", entry.tags.join(" "))
+    };
+    let is_usual = entry.id == Registration::default_id(&entry.service, entry.port);
+    let id = if is_usual { String::new() } else { format!(", id {}", entry.id) };
+    format!("{} at {}{tags}{id}", entry.service, entry.shown_address())
 }
 
 fn networks_or_none<'a>(networks: impl Iterator<Item = &'a IpNet>) -> String {

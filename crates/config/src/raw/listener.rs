@@ -8,7 +8,7 @@ use model::{
 };
 
 use super::table::{Table, choose};
-use super::{RawListener, RawProtocol, error_page, http, name, net, tls};
+use super::{RawListener, RawProtocol, error_page, http, name, net, register, tls};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong};
 
@@ -35,6 +35,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
     let tls = tls.filter(|_| decrypts || table.own_key_span("tls").is_some());
     let http2 = tls::http2(&mut table);
     let proxy_protocol = table.texts("proxy_protocol", net::network).unwrap_or_default();
+    let register = register::read(&mut table, address.as_ref());
     let span = table.span.clone();
     let is_named = table.key_span("name").is_some();
     table.finish();
@@ -62,6 +63,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
         upgrade_protocols,
         proxy_protocol: proxy_protocol.into_iter().map(|at| at.value).collect(),
         protocol,
+        register,
     }
 }
 

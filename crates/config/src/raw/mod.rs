@@ -18,6 +18,7 @@ mod numbers;
 mod otlp;
 mod paths;
 mod probe;
+mod register;
 mod registries;
 mod route;
 pub(crate) mod service;
@@ -46,6 +47,7 @@ pub(crate) use authentication::{
 pub(crate) use discover::{RawDiscover, RawSource};
 pub(crate) use log::RawLog;
 pub(crate) use otlp::RawOtlp;
+pub(crate) use register::RawRegister;
 pub(crate) use registries::{RawRegistries, RawRegistry};
 pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls, RawUnknownNames};
 pub(crate) use top::{document, includes};
@@ -94,8 +96,13 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// Returns whether a service takes its servers from such a source.
+    /// Returns whether a service takes its servers from such a source, or a listener registers there.
     pub(crate) fn uses(&self, kind: ServerSourceWord) -> bool {
+        if kind == ServerSourceWord::Consul
+            && self.listeners.iter().any(|raw| raw.register.is_some())
+        {
+            return true;
+        }
         let sources = self.services.iter().filter_map(|raw| raw.discover.as_ref()?.source.as_ref());
         sources.into_iter().any(|source| source.kind() == kind)
     }
@@ -154,6 +161,7 @@ pub(crate) struct RawListener {
     pub(crate) tls: Option<RawListenerTls>,
     pub(crate) http2: Option<ClientHttp2>,
     pub(crate) proxy_protocol: Networks,
+    pub(crate) register: Option<RawRegister>,
 }
 
 /// The protocol of a listener, its services by name.

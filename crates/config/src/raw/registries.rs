@@ -69,7 +69,7 @@ fn consul(top: &mut Table<'_>) -> Option<RawRegistry<Consul>> {
     };
     let (mut token, mut datacenters) = (None, Vec::new());
     let (reached, queries) = of_agent(top, &usual, |table| {
-        token = table.text("token", http::field_value).map(|at| table.problems.text(at));
+        token = table.text("token", token_text).map(|at| table.problems.text(at));
         datacenters = table.texts("datacenters", registry_name).unwrap_or_default();
     })?;
     let datacenters = datacenters.into_iter().map(|at| (*at.value).into()).collect();
@@ -86,7 +86,7 @@ fn nomad(top: &mut Table<'_>) -> Option<RawRegistry<Nomad>> {
     };
     let (mut token, mut namespace, mut region) = (None, None, None);
     let (reached, queries) = of_agent(top, &usual, |table| {
-        token = table.text("token", http::field_value).map(|at| table.problems.text(at));
+        token = table.text("token", token_text).map(|at| table.problems.text(at));
         namespace = table.text("namespace", registry_name).map(|at| (*at.value).into());
         region = table.text("region", registry_name).map(|at| (*at.value).into());
     })?;
@@ -187,6 +187,14 @@ impl Reached {
         let Reached { kind, is_stated, urls, ca, certificate } = self;
         RawRegistry { kind, is_stated, urls, ca, certificate, has_secret, settings }
     }
+}
+
+/// Parses a token, which is sent in a header field.
+fn token_text(text: &str) -> Result<String, Wrong> {
+    if text.is_empty() {
+        return Err(Wrong::new("the token is empty").help("leave `token` out to send none"));
+    }
+    http::field_value(text)
 }
 
 /// Parses the URL of an agent, or a member of a cluster.

@@ -31,6 +31,7 @@ use model::{
 };
 use tokio::sync::mpsc;
 
+pub(crate) use backoff::Backoff;
 use names::Names;
 pub(crate) use names::{Answer, Answered};
 pub use names::{Discovered, Source};

@@ -284,7 +284,7 @@ impl Client {
             && let Some(token) = &self.token
         {
             // Something on the way may show the fields of the request.
-            body = String::from_utf8_lossy(&body).replace(&**token, Text::SECRET).into_bytes();
+            body = token.redacted_in(&body);
         }
         Ok(Answered { status: response.status, body, head, arrived })
     }

@@ -51,13 +51,24 @@ pub struct Gauges<'a> {
     pub sources: SourcesGauges,
 }
 
-/// The sources that services take their servers from.
+/// The sources that services take their servers from, and what registers itself there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourcesGauges {
     /// One for each service with a source.
     pub services: Vec<SourceGauges>,
+    /// The entries of listeners in Consul.
+    pub registrations: Vec<RegistrationGauges>,
     /// From the arrival of an answer until all workers use it, for those that changed servers.
     pub propagation: HistogramTotals,
+}
+
+/// The entry of one listener in Consul.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegistrationGauges {
+    /// The listener.
+    pub listener: Arc<str>,
+    /// Whether the agent refuses or does not answer at present.
+    pub is_failing: bool,
 }
 
 /// The source of one service.

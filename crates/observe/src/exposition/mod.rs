@@ -23,8 +23,8 @@ pub use families::Format;
 use families::{Distribution, Families, Kind, Label};
 pub use gauges::{
     BudgetGauges, CertificateGauges, FindingGauges, Gauges, KeySetGauges, ListenerGauges,
-    ProbeGauges, ProcessGauges, ReloadGauges, ServerGauges, ServiceGauges, SourceGauges,
-    SourcesGauges, TelemetryGauges,
+    ProbeGauges, ProcessGauges, RegistrationGauges, ReloadGauges, ServerGauges, ServiceGauges,
+    SourceGauges, SourcesGauges, TelemetryGauges,
 };
 use protobuf::MetricFamily;
 

@@ -1,10 +1,21 @@
-//! Metric families of the sources that services take their servers from.
+//! Metric families of the sources that services take their servers from, and of the entries of listeners in Consul.
 
 use super::families::{Families, Kind};
 use super::{SourceGauges, SourcesGauges, write_histogram};
 
 pub(super) fn write_sources(sources: &SourcesGauges, families: &mut Families) {
-    let SourcesGauges { services, propagation } = sources;
+    let SourcesGauges { services, registrations, propagation } = sources;
+    if !registrations.is_empty() {
+        let mut failing = families.family(
+            "weir_registration_failing",
+            Kind::Gauge,
+            None,
+            "1 while a listener's entry in Consul cannot be kept: the agent does not answer, or refuses.",
+        );
+        for one in registrations {
+            failing.sample(&[("listener", &one.listener)], u64::from(one.is_failing));
+        }
+    }
     if services.is_empty() {
         return;
     }

@@ -214,6 +214,7 @@ fn sources() -> SourcesGauges {
             is_failing: true,
             refused: 2,
         }],
+        registrations: vec![RegistrationGauges { listener: "public".into(), is_failing: true }],
         propagation: {
             let took = SharedHistogram::default();
             took.record(Duration::from_micros(300));

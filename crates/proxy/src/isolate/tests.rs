@@ -47,6 +47,7 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
         via: false,
     };
     let listener = Listener {
+        register: None,
         name: "front".into(),
         address: front.into(),
         socket: model::SocketAccess::default(),

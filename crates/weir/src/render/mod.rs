@@ -143,7 +143,15 @@ fn listeners(snapshot: &Snapshot) -> String {
             if trusted.is_empty() { "none".to_owned() } else { trusted.join(" ") },
         ]);
     }
-    columns.text()
+    let mut out = columns.text();
+    for listener in &snapshot.listeners {
+        if let Some(entry) = &listener.register {
+            let (service, address) = (&entry.service, entry.shown_address());
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "{} registers as {service} in Consul ({address})", listener.name);
+        }
+    }
+    out
 }
 
 /// In a word or two: `http over TLS`; `http/1.1` where HTTP/2 is off.

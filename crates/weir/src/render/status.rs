@@ -11,7 +11,7 @@ use admin_api::findings::{Findings, SeenFinding};
 use admin_api::maintenance::Maintenance;
 use admin_api::requests::{Request, Requests};
 use admin_api::services::{Server, Service, ServiceSource, UnresolvedServer};
-use admin_api::status::Status;
+use admin_api::status::{Registration, Status};
 use admin_api::traffic::{ServerWindow, ServiceTraffic, Traffic};
 use diagnose::finding::Finding;
 use diagnose::kinds::{grouped, others};
@@ -66,6 +66,12 @@ impl From<Cause> for CauseCount {
 pub(crate) fn text(look: &Look, colour: bool) -> String {
     let (strong, weak) = if colour { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
     let mut out = process(&look.status);
+    for listener in &look.status.listeners {
+        if let Some(entry) = &listener.registration {
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "{}: {}", listener.name, registration(entry));
+        }
+    }
     for row in &look.status.maintenance {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{}", maintenance(row));
@@ -142,6 +148,24 @@ fn source(source: &ServiceSource) -> String {
         let _ = write!(out, "; FAILING for {}: {error}", ago(ms));
     }
     out
+}
+
+/// Returns what there is to say of a listener's entry in Consul, on one line.
+fn registration(entry: &Registration) -> String {
+    let Registration { service, address, check, registered_for_ms, failing_for_ms, error, .. } =
+        entry;
+    let ago = |ms: f64| traffic::elapsed((ms / 1e3) as u64);
+    let mut since = match registered_for_ms {
+        Some(ms) => format!("registered as {service} at {address} for {}", ago(*ms)),
+        None => format!("not registered yet as {service} at {address}"),
+    };
+    if let Some(check) = check {
+        let _ = write!(since, ", check {check}");
+    }
+    match (error, failing_for_ms) {
+        (Some(error), Some(ms)) => format!("{since}; FAILING for {}: {error}", ago(*ms)),
+        _ => since,
+    }
 }
 
 /// Returns one line on a service or route in maintenance.

@@ -4,7 +4,7 @@ use model::ProtocolWord;
 
 use super::error_page::ERROR_PAGES;
 use super::tls::{HTTP2, LISTENER_TLS};
-use super::{ADDRESS_OR_SOCKET, NAME, TIMEOUT, U32_MAX, form, patterned};
+use super::{ADDRESS_OR_SOCKET, HOST, NAME, TEXT, TIMEOUT, U32_MAX, form, patterned};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
@@ -131,6 +131,12 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
             Absent::Then("none"),
             "Pages in place of the responses that Weir generates for errors, including those without a route.",
         ),
+        key(
+            "register",
+            Kind::Table(&REGISTER),
+            Absent::Then("not registered"),
+            "The service in Consul that this listener is an instance of.",
+        ),
     ],
 };
 
@@ -151,6 +157,40 @@ static SOCKET: TableSpec = TableSpec {
             Kind::Text(form("group")),
             Absent::Then("that of Weir's user"),
             "Its group. Weir must start as root, or its user must be a member.",
+        ),
+    ],
+};
+
+static REGISTER: TableSpec = TableSpec {
+    heading: "register of [[listener]]",
+    path: "listener.register",
+    doc: "While Weir serves, Consul lists this listener as an instance of a service, with a check that passes as long as Weir is ready. Weir registers at the agent of `[consul]`, which must be one agent, at best that of this machine. See [docs/discovery.md](discovery.md#weir-in-consul).",
+    example: "[consul]\naddress = \"http://127.0.0.1:8500\"\n\n[[listener]]\naddress = \"0.0.0.0:443\"\nregister = { consul = \"edge\", id = \"edge-1\", tags = [\"public\"], address = \"10.0.0.5\", port = 8443 }\n",
+    keys: &[
+        key(
+            "consul",
+            Kind::Text(patterned("name", "^[A-Za-z0-9._-]{1,63}$")),
+            Absent::Required,
+            "The name of the service in Consul.",
+        ),
+        key(
+            "id",
+            Kind::Text(patterned("name", "^[A-Za-z0-9._-]{1,63}$")),
+            Absent::Then("`weir-NAME-PORT`"),
+            "The ID of the entry, which is unique at an agent, upper and lower case being the same. Two processes that register at one agent with the same name and port need different IDs.",
+        ),
+        key("tags", Kind::List(&TEXT), Absent::Then("`[]`: none"), "Tags of the entry."),
+        key(
+            "address",
+            HOST,
+            Absent::Then("the listener's address; for one on every address, that of Consul's node"),
+            "The IP address or host name that clients connect to, without a port.",
+        ),
+        key(
+            "port",
+            Kind::Integer { min: 1, max: 65_535 },
+            Absent::Then("the listener's port"),
+            "The port that clients connect to.",
         ),
     ],
 };

@@ -35,7 +35,7 @@ const WAIT: KeySpec = key(
 pub(super) static CONSUL: TableSpec = TableSpec {
     heading: "[consul]",
     path: "consul",
-    doc: "How Consul is reached, for services with `discover = { consul = … }`. Weir uses blocking queries, so a change arrives at once. Over `https` it uses HTTP/2 if the agent does, which needs few connections for any number of services.",
+    doc: "How Consul is reached, for services with `discover = { consul = … }` and listeners with `register`. Weir uses blocking queries, so a change arrives at once. Over `https` it uses HTTP/2 if the agent does, which needs few connections for any number of services.",
     example: "[consul]\naddress = \"https://consul.internal:8501\"\nca = \"internal.pem\"\ntoken = \"fe3b8d40-0ee0-8783-6cc2-ab1aa9bb16c1\"\ndatacenters = [\"dc1\", \"dc2\"]\nstale = true\nwait = \"1m\"\nconnections_max = 100\n",
     keys: &[
         address(defaults::CONSUL),
@@ -45,7 +45,7 @@ pub(super) static CONSUL: TableSpec = TableSpec {
             "token",
             SECRET,
             Absent::Then("no token"),
-            "The ACL token, sent as `X-Consul-Token`; `\"${file:consul.token}\"` takes it from a file. It needs `service:read` and `node:read`.",
+            "The ACL token, sent as `X-Consul-Token`; `\"${file:consul.token}\"` takes it from a file. It needs `service:read` and `node:read`; for `register` of a listener, `service:write` for that service.",
         ),
         key(
             "datacenters",

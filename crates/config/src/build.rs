@@ -48,7 +48,7 @@ pub(crate) fn snapshot(
     let otlp = otlp.map(|(raw, collector)| Otlp { collector, ..raw.otlp });
     let registries = registries(document.registries, files.registries);
     let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
-    let mut places = Places { lines: Lines::of(sources), file: "".into() };
+    let mut places = Places { sources, lines: Lines::of(sources), file: "".into() };
     for (mut raw, files) in document.routes.into_iter().zip(files.routes) {
         let RouteFiles { content, pages } = files;
         let pages = error_pages(std::mem::take(&mut raw.error_pages), pages)?;
@@ -233,6 +233,7 @@ fn by_host(
 
 /// Where tables are written.
 struct Places<'s> {
+    sources: &'s Sources,
     lines: Lines<'s>,
     /// The name of the last one's file, shared by all tables in it.
     file: Arc<str>,
@@ -244,7 +245,11 @@ impl Places<'_> {
         if *self.file != *file {
             self.file = file.into();
         }
-        WrittenAt::new(Arc::clone(&self.file), line)
+        if self.sources.at(span.start).is_file {
+            WrittenAt::new(Arc::clone(&self.file), line)
+        } else {
+            WrittenAt::outside_files(Arc::clone(&self.file))
+        }
     }
 }
 

@@ -20,6 +20,7 @@ mod foreign;
 mod include;
 mod listed;
 mod names;
+mod published;
 mod raw;
 mod render;
 mod schema;
@@ -28,6 +29,7 @@ mod substitute;
 mod syntax;
 mod units;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,7 +40,10 @@ pub use diagnostic::{Diagnostic, Label, Severity, Span, Subject, nearest, quote}
 pub use diff::{Changed, Changes, Diff, diff};
 pub use files::SYSTEM_AUTHORITIES;
 pub use include::matches;
-pub use listed::{ServerTexts, listed_server};
+pub use listed::{
+    ServerTexts, listed_host, listed_path, listed_path_exact, listed_server, written_path,
+};
+pub use published::{Addition, addition_of, additions};
 pub use render::render;
 pub use schema::{reference, schema};
 pub use sources::{Lines, Place, Sources};
@@ -177,6 +182,22 @@ impl Report {
         render(&self.found, &self.sources, colour)
     }
 
+    /// Returns the names of the additions that have mistakes, each with its first one.
+    pub fn additions_at_fault(&self) -> Vec<(&str, &str)> {
+        let errors = self.found.iter().filter(|one| one.severity == Severity::Error);
+        let (mut all, mut names) = (Vec::new(), HashSet::new());
+        for error in errors {
+            let labels = std::iter::once(&error.primary).chain(&error.others);
+            let mut sources = labels.map(|label| self.sources.at(label.span.start));
+            if let Some(source) = sources.find(|source| !source.is_file)
+                && names.insert(&source.name)
+            {
+                all.push((&*source.name, &*error.title));
+            }
+        }
+        all
+    }
+
     /// Returns whether one of them is a mistake.
     fn any_error(&self) -> bool {
         self.found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
@@ -227,9 +248,22 @@ pub fn check_text(
 /// # Errors
 /// Every mistake (and warning) at once; at least one is an error.
 pub fn check(text: &str, name: &str, surroundings: &dyn Surroundings) -> Result<Checked, Report> {
+    check_with(text, name, surroundings, &[])
+}
+
+/// As [`check`], with tables that are in no file, as if the file included them.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_with(
+    text: &str,
+    name: &str,
+    surroundings: &dyn Surroundings,
+    additions: &[Addition],
+) -> Result<Checked, Report> {
     let mut sources = Sources::of(name, text);
     let problems = Problems::default();
-    let snapshot = snapshot(&mut sources, &problems, surroundings);
+    let snapshot = snapshot(&mut sources, &problems, surroundings, additions);
     let report = Report { found: problems.into_sorted(), sources };
     match snapshot {
         Some(snapshot) if !report.any_error() => Ok(Checked { snapshot, report }),
@@ -242,6 +276,7 @@ fn snapshot(
     sources: &mut Sources,
     problems: &Problems,
     surroundings: &dyn Surroundings,
+    additions: &[Addition],
 ) -> Option<model::Snapshot> {
     let mut substitution = Substitution::new(surroundings, problems);
     let main = Arc::clone(&sources.all()[0].text);
@@ -249,11 +284,16 @@ fn snapshot(
     substitution.in_table(&mut main.tree, &schema::TOP, sources);
     let patterns = raw::includes(&main.tree, problems);
     let all_read = include::read(&patterns, sources, surroundings, problems);
-    let included: Vec<_> =
-        sources.all()[1..].iter().map(|file| (Arc::clone(&file.text), file.start)).collect();
-    let included = included.iter().map(|(text, start)| {
-        let mut syntax = syntax::parse(text, *start);
-        substitution.in_table(&mut syntax.tree, &schema::INCLUDED, sources);
+    for Addition { name, text } in additions {
+        sources.add_tables(name.clone(), Arc::clone(text));
+    }
+    let included: Vec<_> = sources.all()[1..].to_vec();
+    let included = included.iter().map(|file| {
+        let mut syntax = syntax::parse(&file.text, file.start);
+        // What others publish must not name variables and secrets.
+        if file.is_file {
+            substitution.in_table(&mut syntax.tree, &schema::INCLUDED, sources);
+        }
         syntax
     });
     let syntaxes: Vec<_> = std::iter::once(main).chain(included).collect();

@@ -1,16 +1,16 @@
-//! Checks a server that an external source lists (service discovery), by the rules of
-//! `[[service.NAME.server]]`.
+//! Checks what an external source lists (service discovery): servers by the rules of
+//! `[[service.NAME.server]]`, hosts and paths of routes by those of `[[route]]`.
 //!
 //! A source states every value as text, and its error goes into one line of a report. Unlike the
 //! configuration, a source must not name files of this machine, so Unix sockets are refused.
 
 use std::ops::RangeInclusive;
 
-use model::{Address, ServerSpec, ServerTarget, UNIX_PREFIX};
+use model::{Address, HostPattern, PathMatch, ServerSpec, ServerTarget, UNIX_PREFIX};
 
 use crate::defaults;
 use crate::diagnostic::{Wrong, quote};
-use crate::raw::{name, net, service};
+use crate::raw::{http, name, net, service};
 
 /// The bounds of `weight`, as in the schema.
 const WEIGHT: RangeInclusive<u16> = 0..=1_000;
@@ -53,6 +53,40 @@ pub fn listed_server(texts: &ServerTexts<'_>) -> Result<ServerSpec, String> {
         })?,
         version: read("version", texts.version, service::version)?,
     })
+}
+
+/// Returns the host of a route, if it is valid as `host` of `[[route]]` and not `*`: a source does not publish
+/// routes for every host.
+///
+/// # Errors
+/// It is not valid, in one line: the text (escaped, at most 60 characters) and the problem.
+pub fn listed_host(text: &str) -> Result<HostPattern, String> {
+    let host = net::host_pattern(text).map_err(|wrong| sentence("host", text, &wrong))?;
+    host.ok_or_else(|| format!("host {}: every host", quote(text)))
+}
+
+/// Returns the path of a route, if it is valid as `path` of `[[route]]`: a prefix on segment boundaries.
+///
+/// # Errors
+/// As [`listed_host`].
+pub fn listed_path(text: &str) -> Result<PathMatch, String> {
+    http::path_prefix(text).map_err(|wrong| sentence("path", text, &wrong))
+}
+
+/// Returns the path of a route, if it is valid as `path_exact` of `[[route]]`.
+///
+/// # Errors
+/// As [`listed_host`].
+pub fn listed_path_exact(text: &str) -> Result<PathMatch, String> {
+    http::path_exact(text).map(PathMatch::Exact).map_err(|wrong| sentence("path", text, &wrong))
+}
+
+/// Returns a canonical path as [`listed_path`] and [`listed_path_exact`] read it.
+pub fn written_path(path: &str) -> String {
+    match path {
+        "" => "/".to_owned(),
+        _ => path.replace('?', "%3F").replace('#', "%23"),
+    }
 }
 
 fn read<T>(
@@ -150,6 +184,36 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn hosts_and_paths_are_checked_as_in_a_route() {
+        let hosts =
+            ["Web.example.", "*.a.example", "10.0.0.1", "[::1]", "", "a:80", "*a", ".a", "é"];
+        let paths = ["/", "/a/", "/%61/ü", "/a%2fb", "/a*", "/a/..", "/a?b", "/a\n", "a", ""];
+        let hosts = hosts.map(|text| ("host", text, listed_host(text).map(Some)));
+        for (key, text, listed) in hosts {
+            let route = route(key, text).map(|matches| matches.host);
+            assert_eq!(listed.ok(), route, "{key} {text}");
+        }
+        for text in paths {
+            let routes = ["path", "path_exact"].map(|key| route(key, text).map(|one| one.path));
+            let listed = [listed_path(text), listed_path_exact(text)].map(Result::ok);
+            assert_eq!(listed, routes, "{text}");
+        }
+        assert!(listed_host("*").is_err());
+        let long = listed_path(&format!("/\u{1b}{}", "x".repeat(10_000))).unwrap_err();
+        assert!(!long.contains(char::is_control) && long.len() < 500, "{long}");
+    }
+
+    /// Returns the conditions of a configured route with this value, if it is valid.
+    fn route(key: &str, text: &str) -> Option<model::RouteMatch> {
+        let value = toml::Value::from(text);
+        let file = format!(
+            "[[listener]]\naddress = \"127.0.0.1:1\"\n[[route]]\ndeny = 404\n{key} = {value}\n"
+        );
+        let checked = crate::check(&file, "weir.toml", &()).ok()?;
+        checked.snapshot.routes.first().map(|route| route.matches.clone())
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub(crate) struct Source {
     pub(crate) text: Arc<str>,
     /// The folder of relative paths in it, relative to the configuration file's.
     pub(crate) folder: PathBuf,
+    /// It is a file; otherwise its lines mean nothing to people.
+    pub(crate) is_file: bool,
     /// Where its positions begin.
     pub(crate) start: usize,
 }
@@ -28,8 +30,7 @@ pub(crate) struct Source {
 impl Sources {
     /// Returns the sources of a configuration that is one file.
     pub fn of(name: &str, text: &str) -> Sources {
-        let main =
-            Source { name: name.to_owned(), text: text.into(), folder: PathBuf::new(), start: 0 };
+        let main = Source::of_file(name.to_owned(), text.into(), PathBuf::new(), 0);
         Sources { files: vec![main] }
     }
 
@@ -40,9 +41,19 @@ impl Sources {
 
     /// Adds an included file; returns where its positions begin.
     pub(crate) fn add(&mut self, name: String, text: Arc<str>, folder: PathBuf) -> usize {
-        let start = self.files.last().map_or(0, Source::end) + 1;
-        self.files.push(Source { name, text, folder, start });
+        let start = self.next_start();
+        self.files.push(Source::of_file(name, text, folder, start));
         start
+    }
+
+    /// Adds tables that are in no file.
+    pub(crate) fn add_tables(&mut self, name: String, text: Arc<str>) {
+        let source = Source::of_file(name, text, PathBuf::new(), self.next_start());
+        self.files.push(Source { is_file: false, ..source });
+    }
+
+    fn next_start(&self) -> usize {
+        self.files.last().map_or(0, Source::end) + 1
     }
 
     pub(crate) fn len_bytes(&self) -> usize {
@@ -77,6 +88,10 @@ impl Sources {
 }
 
 impl Source {
+    fn of_file(name: String, text: Arc<str>, folder: PathBuf, start: usize) -> Source {
+        Source { name, text, folder, start, is_file: true }
+    }
+
     fn end(&self) -> usize {
         self.start + self.text.len()
     }

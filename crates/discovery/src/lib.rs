@@ -4,7 +4,7 @@
 //!
 //! | module | source |
 //! |---|---|
-//! | [`consul`] | Consul's health endpoint |
+//! | [`consul`] | Consul's health endpoint; the routes that services publish in their tags |
 //! | [`nomad`] | the registrations of Nomad's service discovery |
 //! | [`etcd`] | the keys of a prefix in etcd, as a list and a watch |
 //! | [`srv`] | SRV records |

@@ -83,8 +83,15 @@ impl Answer {
     /// Records a refused entry; both texts are bounded and escaped here.
     pub fn refuse(&mut self, object: &str, why: &str) {
         self.refused_count += 1;
-        if self.refused.len() < REFUSED_MAX {
-            self.refused.push(Refused { object: object_name(object), why: reason(why) });
+        Refused::keep(&mut self.refused, object, why);
+    }
+}
+
+impl Refused {
+    /// Adds a refused entry to `examples`, unless they are [`REFUSED_MAX`]; both texts are bounded and escaped here.
+    pub(crate) fn keep(examples: &mut Vec<Refused>, object: &str, why: &str) {
+        if examples.len() < REFUSED_MAX {
+            examples.push(Refused { object: object_name(object), why: reason(why) });
         }
     }
 }

@@ -7,6 +7,8 @@ use config::{ServerTexts, listed_server};
 use serde::{Deserialize, Serialize};
 
 use crate::Row;
+use crate::consul::tags::SavedRoute;
+use crate::row::reason;
 
 /// Version of the format. A file of another version is not used.
 const VERSION: u32 = 1;
@@ -17,6 +19,9 @@ pub struct Saved {
     version: u32,
     /// By service.
     pub services: BTreeMap<String, SavedService>,
+    /// The routes that services publish in Consul's tags.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<SavedRoute>,
 }
 
 /// The servers of one service.
@@ -55,7 +60,7 @@ pub(crate) struct SavedServer {
 
 impl Default for Saved {
     fn default() -> Saved {
-        Saved { version: VERSION, services: BTreeMap::new() }
+        Saved { version: VERSION, services: BTreeMap::new(), routes: Vec::new() }
     }
 }
 
@@ -63,9 +68,10 @@ impl Saved {
     /// Reads a file.
     ///
     /// # Errors
-    /// It is not of this format; in words.
+    /// It is not of this format. One line, bounded and escaped.
     pub fn parse(bytes: &[u8]) -> Result<Saved, String> {
-        let saved: Saved = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let saved: Saved =
+            serde_json::from_slice(bytes).map_err(|error| reason(&error.to_string()))?;
         match saved.version {
             VERSION => Ok(saved),
             other => Err(format!("it has version {other} of the format, not {VERSION}")),

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use config::{ServerTexts, listed_server};
 
 use crate::merged::Distinct;
-use crate::row::{check_count, object_name};
-use crate::{Answer, Readiness, Row};
+use crate::row::{check_count, object_name, reason};
+use crate::{Answer, Readiness, Refused, Row};
 
 /// The largest weight of a server; larger ones are scaled down together.
 const WEIGHT_MAX: u32 = 1_000;
@@ -28,7 +28,8 @@ pub struct Record {
 /// Returns the servers of an answer. `port` replaces that of each record.
 ///
 /// # Errors
-/// There are no records, they say that there is no such service, none is valid, or they are too many.
+/// There are no records, they say that there is no such service, none is valid, or they are too many. One line,
+/// bounded and escaped.
 pub fn servers(records: &[Record], port: Option<u16>) -> Result<Answer, String> {
     check_count(records.len())?;
     let is_target = |record: &&Record| !matches!(&*record.target, "" | ".");
@@ -74,7 +75,8 @@ pub fn servers(records: &[Record], port: Option<u16>) -> Result<Answer, String> 
     }
     match answer.refused.first() {
         Some(refused) if answer.rows.is_empty() => {
-            Err(format!("no record is a valid server: {}: {}", refused.object, refused.why))
+            let Refused { object, why } = refused;
+            Err(reason(&format!("no record is a valid server: {object}: {why}")))
         }
         _ => Ok(answer),
     }

@@ -11,7 +11,7 @@ use discovery::nomad;
 use discovery::prometheus::{Options, json, yaml};
 use discovery::rows;
 use discovery::{Answer, REFUSED_MAX, ROWS_MAX};
-use model::ListedLimits;
+use model::{ListedLimits, RouteTagFormat};
 
 /// The name of a source's entry, with a character that must not be shown.
 const OBJECT: &str = "o\n";
@@ -38,6 +38,13 @@ fn read_all_but_yaml(bytes: &[u8]) {
     check(rows::toml(bytes, &object, None));
     check(keys(bytes).map(|keys| keys.answer()));
     check(watched(bytes).map(|keys| keys.answer()));
+    // No host is allowed, so nothing is published, whatever the tags are.
+    let published = consul::tags::published(bytes, RouteTagFormat::ALL, &[], &[]);
+    assert!(published.as_ref().map_or(0, |published| published.routes.len()) == 0);
+    check(published.map(|published| {
+        let refused = published.refused;
+        Answer { rows: Vec::new(), refused: refused.examples, refused_count: refused.count }
+    }));
     let (why, _) = etcd::refusal(500, bytes, str::to_owned);
     check(Err(why));
 }

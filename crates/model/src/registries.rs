@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{HttpPeer, Text};
+use crate::{HostPattern, HttpPeer, Text};
 
 /// The registries that services use.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +28,34 @@ pub struct Consul {
     pub datacenters: Vec<Box<str>>,
     /// How it is asked.
     pub queries: BlockingQueries,
+    /// The routes that services may publish in their tags; `None`: none.
+    pub routes: Option<TagRoutes>,
+}
+
+/// Which routes services may publish in their tags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagRoutes {
+    /// Each route has one of these hosts, or one below a wildcard among them. Not empty.
+    pub hosts: Vec<HostPattern>,
+    /// The formats of tags that are read.
+    pub formats: Vec<RouteTagFormat>,
+    /// The http listeners that routes may be for, by name; empty: all.
+    pub listeners: Vec<Arc<str>>,
+    /// How long the routes of a service that is no longer listed stay.
+    pub hold_max: Duration,
+}
+
+crate::words! {
+    /// A format of tags in Consul by which a service publishes routes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum RouteTagFormat {
+        /// Weir's own: `weir.route=web.example/api strip`.
+        Weir = "weir",
+        /// Fabio's: `urlprefix-web.example/api strip=/api`.
+        Fabio = "fabio",
+        /// Traefik's: ``traefik.http.routers.web.rule=Host(`web.example`) && PathPrefix(`/api`)``.
+        Traefik = "traefik",
+    }
 }
 
 /// How Nomad is reached.

@@ -127,6 +127,17 @@ impl HostPattern {
                 .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
         }
     }
+
+    /// Returns whether it covers every host that `other` covers.
+    pub fn covers_all_of(&self, other: &HostPattern) -> bool {
+        match other {
+            HostPattern::Exact(host) => self.covers(host),
+            HostPattern::Wildcard(_) if self == other => true,
+            HostPattern::Wildcard(suffix) => {
+                matches!(self, HostPattern::Wildcard(_)) && self.covers(suffix)
+            }
+        }
+    }
 }
 
 /// As a configuration has it: `a.example.com`, `*.example.com`.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The file and line that something is written in, if it is known. All of them are equal: what is
-/// moved within its file, or to another one, has not changed.
+/// The file and line that something is written in, or what else it comes from, if it is known. All of them are
+/// equal: what is moved within its file, or to another one, has not changed.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenAt(Option<(Arc<str>, usize)>);
 
@@ -12,6 +12,11 @@ impl WrittenAt {
     /// Returns a place: a file as messages name it, and a line counted from 1.
     pub fn new(file: Arc<str>, line: usize) -> WrittenAt {
         WrittenAt(Some((file, line)))
+    }
+
+    /// Returns a place that is in no file: `tags of web in Consul`.
+    pub fn outside_files(name: Arc<str>) -> WrittenAt {
+        WrittenAt(Some((name, 0)))
     }
 
     /// Returns whether it is known.
@@ -39,6 +44,7 @@ impl Eq for WrittenAt {}
 impl fmt::Display for WrittenAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
+            Some((name, 0)) => f.write_str(name),
             Some((file, line)) => write!(f, "{file}:{line}"),
             None => Ok(()),
         }

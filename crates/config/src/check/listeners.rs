@@ -297,7 +297,8 @@ fn reaches(target: Address, listener: Address) -> bool {
 
 /// Reports an http listener for which no route can match.
 fn idle_http(document: &Document, problems: &Problems) {
-    let general = document.routes.iter().any(|route| route.listeners.is_empty());
+    let general = document.has_published_routes()
+        || document.routes.iter().any(|route| route.listeners.is_empty());
     let names = document.routes.iter().flat_map(|route| &route.listeners);
     let named: HashSet<&str> = names.map(|name| name.value.as_ref()).collect();
     for listener in &document.listeners {

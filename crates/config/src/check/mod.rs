@@ -43,6 +43,10 @@ fn references(document: &Document, names: &Names, problems: &Problems) {
             known_service(service, names, problems);
         }
     }
+    let consul = document.registries.consul.iter();
+    for listener in consul.flat_map(|raw| &raw.route_listeners) {
+        known_listener(listener, names, problems);
+    }
     for authentication in &document.authentications {
         if let Some(RawScheme::Forward(forward)) = &authentication.scheme {
             known_service(&forward.service, names, problems);
@@ -59,10 +63,7 @@ fn references(document: &Document, names: &Names, problems: &Problems) {
             unknown("authentication", required, names.authentications.keys(), problems);
         }
         for listener in &route.listeners {
-            if names.listener(&listener.value).is_none() && names.listeners_known {
-                let known = names.listeners.keys();
-                unknown("listener", listener, known, problems);
-            }
+            known_listener(listener, names, problems);
         }
     }
 }
@@ -76,6 +77,12 @@ fn listeners_of<'a>(
     let of = build::listeners_of(route, names);
     let listeners = (0..).map(ListenerId).zip(&document.listeners);
     listeners.filter(move |(id, _)| of.is_empty() || of.contains(id)).map(|(_, listener)| listener)
+}
+
+fn known_listener(listener: &At<Arc<str>>, names: &Names, problems: &Problems) {
+    if names.listener(&listener.value).is_none() && names.listeners_known {
+        unknown("listener", listener, names.listeners.keys(), problems);
+    }
 }
 
 fn known_service(service: &At<Arc<str>>, names: &Names, problems: &Problems) {

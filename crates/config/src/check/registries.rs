@@ -3,14 +3,39 @@
 use model::ServerSourceWord;
 
 use crate::diagnostic::{Diagnostic, Problems};
-use crate::raw::{Document, RawRegistry};
+use crate::raw::{Document, RawAction, RawRegistry, RawRoute};
 
 pub(super) fn check(document: &Document, problems: &Problems) {
     let registries = &document.registries;
     let (consul, nomad, etcd) = (&registries.consul, &registries.nomad, &registries.etcd);
+    bypassed(document, problems);
     one(document, problems, consul.as_ref(), ("Consul", "NAME"));
     one(document, problems, nomad.as_ref(), ("Nomad", "NAME"));
     one(document, problems, etcd.as_ref(), ("etcd", "/services/NAME/"));
+}
+
+/// Reports a rule without a host that protects something: published routes, which have a host, come before it.
+fn bypassed(document: &Document, problems: &Problems) {
+    let Some(raw) = &document.registries.consul else { return };
+    let Some(routes) = raw.settings.routes.as_ref() else { return };
+    let published = |name: &str| {
+        routes.listeners.is_empty() || routes.listeners.iter().any(|one| **one == *name)
+    };
+    let protects = |route: &&RawRoute| {
+        let is_answered = matches!(route.action, RawAction::Redirect(_) | RawAction::Deny(_));
+        let is_seen = route.listeners.is_empty()
+            || route.listeners.iter().any(|listener| published(&listener.value));
+        is_seen
+            && route.hosts.iter().any(|host| host.value.is_none())
+            && (is_answered || route.authenticate.is_some())
+    };
+    if let Some(route) = document.routes.iter().find(protects)
+        && !routes.hosts.is_empty()
+    {
+        let title = "a rule without a host does not apply to hosts that services publish";
+        let warning = Diagnostic::warning(title, route.span.clone(), "published routes come first");
+        problems.report(warning.help("write it with the hosts, or in [defaults.route], or write `listener` in `routes` of [consul] without the listeners of this rule"));
+    }
 }
 
 fn one<T>(

@@ -1,7 +1,9 @@
 //! Checks services against each other and their zones.
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
-use model::{Address, Balance, Check, CheckKind, HashOn, HttpVersion, ServerTarget};
+use model::{
+    Address, Balance, Check, CheckKind, HashOn, HttpVersion, ServerSourceWord, ServerTarget,
+};
 
 use crate::diagnostic::{Diagnostic, Problems, Span, nearest, quote};
 use crate::names::Names;
@@ -241,7 +243,14 @@ fn use_of_services(document: &Document, names: &Names, problems: &Problems) {
         }
     }
     for (raw, (by_http, by_tcp)) in document.services.iter().zip(by_http.into_iter().zip(by_tcp)) {
-        if all_resolve && !by_http && !by_tcp {
+        // A tag may publish a route to it.
+        let may_be_published = document.has_published_routes()
+            && raw
+                .discover
+                .as_ref()
+                .and_then(|raw| raw.source.as_ref())
+                .is_some_and(|source| source.kind() == ServerSourceWord::Consul);
+        if all_resolve && !by_http && !by_tcp && !may_be_published {
             let title = format!("service {} is not used", quote(&raw.service.name));
             problems.report_absence(
                 Diagnostic::warning(title, raw.name.clone(), "no route, tcp listener or authentication names it")

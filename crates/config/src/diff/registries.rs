@@ -1,6 +1,9 @@
 //! What differs in how the registries of servers are reached.
 
-use model::{BlockingQueries, Consul, Etcd, HttpPeer, Nomad, Registries, Text};
+use model::units::show_duration;
+use model::{
+    BlockingQueries, Consul, Etcd, HttpPeer, Nomad, Registries, RouteTagFormat, TagRoutes, Text,
+};
 
 use super::{Words, joined, or, time, yes_no};
 
@@ -11,18 +14,32 @@ pub(super) fn words(before: &Registries, after: &Registries, words: &mut Words) 
     etcd_words(etcd.as_deref(), after.etcd.as_deref(), words);
 }
 
+fn shown_routes(routes: &TagRoutes) -> String {
+    let TagRoutes { hosts, formats, listeners, hold_max } = routes;
+    let listeners = if listeners.is_empty() { "all".to_owned() } else { listeners.join(", ") };
+    let hosts = hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let formats = formats.iter().map(RouteTagFormat::as_str).collect::<Vec<_>>().join(", ");
+    format!(
+        "{hosts} in tags of {formats}, listeners {listeners}, held for {}",
+        show_duration(*hold_max)
+    )
+}
+
 fn consul_words(before: Option<&Consul>, after: Option<&Consul>, words: &mut Words) {
     words.value("consul.address", &before, &after, |consul| {
         or(consul.map(|consul| &consul.peer.url), "not used")
     });
     let (Some(before), Some(after)) = (before, after) else { return };
-    let Consul { peer, token, datacenters, queries } = before;
+    let Consul { peer, token, datacenters, queries, routes } = before;
     files("consul", Some(peer), Some(&after.peer), words);
     words.hidden("consul.token", token, &after.token);
     words.value("consul.datacenters", datacenters, &after.datacenters, |all| {
         if all.is_empty() { "the agent's".to_owned() } else { joined(all) }
     });
     queries_words("consul", queries, &after.queries, words);
+    words.value("consul.routes", routes, &after.routes, |routes| {
+        or(routes.as_ref().map(shown_routes), "none")
+    });
 }
 
 fn nomad_words(before: Option<&Nomad>, after: Option<&Nomad>, words: &mut Words) {

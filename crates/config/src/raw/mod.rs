@@ -96,10 +96,17 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// Returns whether a service takes its servers from such a source, or a listener registers there.
+    /// Returns whether services in Consul may publish routes.
+    pub(crate) fn has_published_routes(&self) -> bool {
+        self.registries.consul.as_ref().is_some_and(|raw| raw.settings.routes.is_some())
+    }
+
+    /// Returns whether a service takes its servers from such a source, a listener registers there, or routes come
+    /// from there.
     pub(crate) fn uses(&self, kind: ServerSourceWord) -> bool {
         if kind == ServerSourceWord::Consul
-            && self.listeners.iter().any(|raw| raw.register.is_some())
+            && (self.has_published_routes()
+                || self.listeners.iter().any(|raw| raw.register.is_some()))
         {
             return true;
         }

@@ -1,13 +1,17 @@
 //! Reads `[consul]`, `[nomad]` and `[etcd]`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use model::{BlockingQueries, Consul, Etcd, HttpPeer, HttpUrl, Nomad, ServerSourceWord, Text};
+use model::{
+    BlockingQueries, Consul, Etcd, HostPattern, HttpPeer, HttpUrl, Nomad, RouteTagFormat,
+    ServerSourceWord, TagRoutes, Text,
+};
 
 use super::discover::registry_name;
-use super::table::{Table, is_empty_list};
+use super::table::{Table, choose, is_empty_list};
 use super::tls::{self, RawCertificate};
-use super::{http, paths};
+use super::{http, name, net, paths};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong};
 
@@ -28,6 +32,8 @@ pub(crate) struct RawRegistry<T> {
     pub(crate) certificate: Option<RawCertificate>,
     /// What is sent is secret: a token, a password.
     pub(crate) has_secret: bool,
+    /// The listeners that routes from there are for.
+    pub(crate) route_listeners: Vec<At<Arc<str>>>,
     /// Without peers, or with one that has no files.
     pub(crate) settings: T,
 }
@@ -67,15 +73,55 @@ fn consul(top: &mut Table<'_>) -> Option<RawRegistry<Consul>> {
         url: defaults::CONSUL,
         connections_max: defaults::CONSUL_CONNECTIONS_MAX,
     };
-    let (mut token, mut datacenters) = (None, Vec::new());
+    let (mut token, mut datacenters, mut routes) = (None, Vec::new(), None);
     let (reached, queries) = of_agent(top, &usual, |table| {
+        routes = table.table("routes").map(tag_routes);
         token = table.text("token", token_text).map(|at| table.problems.text(at));
         datacenters = table.texts("datacenters", registry_name).unwrap_or_default();
     })?;
     let datacenters = datacenters.into_iter().map(|at| (*at.value).into()).collect();
     let has_secret = token.is_some();
     let peer = reached.peer()?;
-    Some(reached.with(has_secret, Consul { peer, token, datacenters, queries }))
+    let (routes, route_listeners) = routes.unzip();
+    let raw = reached.with(has_secret, Consul { peer, token, datacenters, queries, routes });
+    Some(RawRegistry { route_listeners: route_listeners.unwrap_or_default(), ..raw })
+}
+
+/// Reads `routes` of `[consul]`. Returns its listeners with their places, too.
+fn tag_routes(mut table: Table<'_>) -> (TagRoutes, Vec<At<Arc<str>>>) {
+    let hosts = table.texts("hosts", allowed_host).unwrap_or_default();
+    let formats = table.texts("formats", |text| choose(text, RouteTagFormat::WORDS));
+    for (key, example) in [("hosts", "*.apps.example.com"), ("formats", "weir")] {
+        if is_empty_list(table.peek(key)) {
+            let label = "no service could publish a route";
+            let title = format!("`{key}` is empty");
+            let error = Diagnostic::error(title, table.span_of(key), label);
+            table.problems.report(error.help(format!("write {key} = [\"{example}\"]")));
+        }
+    }
+    let hold_max = table.duration("hold_max").value;
+    let listeners = table.texts("listener", name).unwrap_or_default();
+    table.finish();
+    let formats = match formats {
+        Some(all) => all.into_iter().filter_map(|at| at.value.parse().ok()).collect(),
+        None => vec![RouteTagFormat::Weir],
+    };
+    let routes = TagRoutes {
+        hosts: hosts.into_iter().map(|at| at.value).collect(),
+        formats,
+        listeners: listeners.iter().map(|at| Arc::clone(&at.value)).collect(),
+        hold_max,
+    };
+    (routes, listeners)
+}
+
+/// Parses a host that services may publish. Not every host: whoever may register a service could take over any of
+/// them.
+fn allowed_host(text: &str) -> Result<HostPattern, Wrong> {
+    net::host_pattern(text)?.ok_or_else(|| {
+        let help = "name the hosts that services may have, such as \"*.apps.example.com\"";
+        Wrong::new("every service could then take over every host").help(help)
+    })
 }
 
 fn nomad(top: &mut Table<'_>) -> Option<RawRegistry<Nomad>> {
@@ -185,7 +231,17 @@ impl Reached {
 
     fn with<T>(self, has_secret: bool, settings: T) -> RawRegistry<T> {
         let Reached { kind, is_stated, urls, ca, certificate } = self;
-        RawRegistry { kind, is_stated, urls, ca, certificate, has_secret, settings }
+        let route_listeners = Vec::new();
+        RawRegistry {
+            kind,
+            is_stated,
+            urls,
+            ca,
+            certificate,
+            has_secret,
+            route_listeners,
+            settings,
+        }
     }
 }
 

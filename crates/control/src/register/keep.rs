@@ -167,6 +167,10 @@ impl Kept {
                 Heard::Refused(why) => return Err(why),
             }
         }
+        // A process that stops needs no entry, and must not replace another one's.
+        if status == CheckStatus::Critical && self.registered.is_none() {
+            return self.as_owner();
+        }
         let Err(why) = self.register(status).await else { return self.as_owner() };
         // The agent may still have the earlier entry, whose check must not expire.
         if let Some(had) = had.filter(|_| self.registered.is_some())
@@ -214,8 +218,8 @@ impl Kept {
             details.agent.ask(&register::read(entry), &entry.service).await?;
         let now = os::clock::now();
         let owner = match heard {
-            Heard::Done => register::owner(&said, entry, &self.metadata),
-            // The report tells more.
+            Heard::Done => register::owner(&said, &self.metadata),
+            // The report will show that it is unknown.
             Heard::Unknown => Ok(Owner::Own),
             Heard::Refused(why) => Err(why),
         };

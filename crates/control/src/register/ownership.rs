@@ -73,9 +73,10 @@ impl Ownership {
         self.conflict = Some(format!(
             "another process has registered {id} ({address}); give each its own `id` in `register`"
         ));
+        // Until a registration is accepted: one that fails is not repeated before the next reading.
+        self.is_lost = true;
         let is_time = self.registered_at.is_none_or(|at| now.since(at) >= EVERY);
-        self.is_lost = !(may_register && is_time);
-        if self.is_lost { Next::Leave } else { Next::Register }
+        if may_register && is_time { Next::Register } else { Next::Leave }
     }
 
     /// Returns whether another process has the entry.

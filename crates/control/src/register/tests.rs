@@ -90,6 +90,7 @@ impl ScriptedAgent {
             peer: HttpPeer { url: self.url.parse().unwrap(), ca: None, certificate: None },
             token: Some(Text::secret(token.to_owned())),
             datacenters: Vec::new(),
+            routes: None,
             queries: BlockingQueries {
                 stale: true,
                 wait: Duration::from_secs(1),

@@ -132,19 +132,16 @@ pub fn read(entry: &Registration) -> Ask {
 ///
 /// # Errors
 /// `said` does not describe an entry.
-pub fn owner(said: &[u8], entry: &Registration, metadata: &Metadata) -> Result<Owner, String> {
+pub fn owner(said: &[u8], metadata: &Metadata) -> Result<Owner, String> {
     const ADDRESS_MAX_CHARS: usize = 80;
     let found: Value = serde_json::from_slice(said)
         .map_err(|error| format!("Consul's answer cannot be parsed: {error}"))?;
-    let (Some(service), Some(port)) = (found["Service"].as_str(), found["Port"].as_u64()) else {
-        return Err("Consul's answer has no `Service` or no `Port`".to_owned());
+    let Some(port) = found["Port"].as_u64() else {
+        return Err("Consul's answer has no `Port`".to_owned());
     };
     let address = found["Address"].as_str().unwrap_or_default();
-    let is_own = service == &*entry.service
-        && port == u64::from(entry.port)
-        && address == entry.address.as_deref().unwrap_or_default()
-        && found["Meta"] == metadata.json();
-    if is_own {
+    // It names the process. Other values may be those of an earlier configuration.
+    if found["Meta"] == metadata.json() {
         return Ok(Owner::Own);
     }
     let shown: String = address.escape_debug().take(ADDRESS_MAX_CHARS).collect();
@@ -238,19 +235,21 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_another_process_s_if_anything_differs() {
+    fn an_entry_is_that_of_the_process_that_its_metadata_names() {
         let entry = entry(Some("10.0.0.5"));
         assert_eq!(read(&entry).target, "/v1/agent/service/weir-edge-8443");
-        let of = |found: &Value| owner(found.to_string().as_bytes(), &entry, &metadata());
+        let of = |found: &Value| owner(found.to_string().as_bytes(), &metadata());
         let own = json!({
             "ID": "weir-edge-8443", "Service": "edge", "Address": "10.0.0.5", "Port": 8443,
             "Meta": { "instance": "00c0ffee", "version": "1.2.3" }, "Datacenter": "dc1",
         });
         assert_eq!(of(&own), Ok(Owner::Own));
-        let mut other = own.clone();
+        let mut earlier = own.clone();
+        earlier["Address"] = json!("10.0.0.6");
+        assert_eq!(of(&earlier), Ok(Owner::Own), "of an earlier configuration");
+        let mut other = own;
         other["Meta"]["instance"] = json!("00decade");
         assert_eq!(of(&other), Ok(Owner::Other("10.0.0.5:8443".to_owned())));
-        other = own.clone();
         other["Address"] = json!("");
         assert_eq!(of(&other), Ok(Owner::Other("the node's address, port 8443".to_owned())));
         other["Address"] = json!("\u{1b}[2J".repeat(1000));
@@ -258,7 +257,7 @@ mod tests {
         assert!(shown.len() < 100 && !shown.contains(char::is_control), "{shown}");
         for said in ["", "[]", "null", "{\"Service\": 1}", "{\"Service\": \"edge\", \"Port\": -1}"]
         {
-            assert!(owner(said.as_bytes(), &entry, &metadata()).is_err(), "{said}");
+            assert!(owner(said.as_bytes(), &metadata()).is_err(), "{said}");
         }
     }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{FILE, SECRET, TEXT, duration, form, patterned, tls};
+use model::RouteTagFormat;
+
+use super::{FILE, HOST, NAME, SECRET, TEXT, duration, form, patterned, tls};
 use crate::defaults;
 use crate::schema::spec::{Absent, KeySpec, Kind, TableSpec, key};
 
@@ -54,6 +56,12 @@ pub(super) static CONSUL: TableSpec = TableSpec {
             "The datacenters to ask. Instances of the first are primary servers, those of the others backups (`backup`).",
         ),
         key(
+            "routes",
+            Kind::Table(&CONSUL_ROUTES),
+            Absent::Then("tags publish no routes"),
+            "Lets services publish routes in their tags.",
+        ),
+        key(
             "stale",
             Kind::Boolean,
             Absent::Boolean(defaults::STALE),
@@ -65,6 +73,39 @@ pub(super) static CONSUL: TableSpec = TableSpec {
             Kind::Integer { min: 2, max: 10_000 },
             Absent::Integer(defaults::CONSUL_CONNECTIONS_MAX),
             "Connections to the agent at the same time. Consul allows 200 for each client address (`http_max_conns_per_client`). With more services than this over HTTP/1.1, they take turns.",
+        ),
+    ],
+};
+
+static CONSUL_ROUTES: TableSpec = TableSpec {
+    heading: "routes in [consul]",
+    path: "consul.routes",
+    doc: "Lets services publish routes in their tags, such as `weir.route=shop.apps.example.com/cart`. The service of such a route takes its servers from Consul; if this file has a service with `discover = { consul = … }` of that name, that one is used. `[defaults.route]` and `[defaults.service]` apply. The file always wins: tags are refused whose host is one that a rule of the file names, or covers, or lies below. Rules without a host come after published routes: with a redirect to HTTPS or the like among them, write `listener`.",
+    example: "[consul]\nroutes = { hosts = [\"*.apps.example.com\", \"shop.example.com\"], formats = [\"weir\", \"fabio\", \"traefik\"], listener = \"public\", hold_max = \"10m\" }\n\n[[listener]]\nname = \"public\"\naddress = \"0.0.0.0:8080\"\n",
+    keys: &[
+        key(
+            "hosts",
+            Kind::List(&HOST),
+            Absent::Required,
+            "The hosts that services may publish: exact, or `\"*.example.com\"` for every subdomain. Whoever may register a service can take over any of them.",
+        ),
+        key(
+            "formats",
+            Kind::List(&Kind::Choice(RouteTagFormat::WORDS)),
+            Absent::Texts(&[RouteTagFormat::Weir.as_str()]),
+            "The formats of tags to read: Weir's own, Fabio's `urlprefix-`, and Traefik's rules with `Host`, `Path` and `PathPrefix`. Tags that say more than these are refused.",
+        ),
+        key(
+            "listener",
+            Kind::OneOrMore(&NAME),
+            Absent::Then("every http listener"),
+            "The listeners that published routes are for, by name. Traefik's `entrypoints` choose among them.",
+        ),
+        key(
+            "hold_max",
+            duration(Duration::ZERO, Duration::from_hours(24)),
+            Absent::Duration(defaults::HOLD_MAX),
+            "How long the routes of a service stay that Consul no longer lists at all; no other service can have them in that time. A route whose tag is removed while its service is listed is removed at once.",
         ),
     ],
 };

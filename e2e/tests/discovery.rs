@@ -31,6 +31,8 @@ mod rows;
 mod stage;
 #[path = "discovery/start.rs"]
 mod start;
+#[path = "discovery/tags.rs"]
+mod tags;
 #[path = "discovery/targets.rs"]
 mod targets;
 #[path = "discovery/watches.rs"]

@@ -438,6 +438,84 @@ fn a_listener_is_registered_until_weir_stops() {
     assert_eq!(edges(&consul), []);
 }
 
+/// How many routes are published and held.
+fn routes(weir: &Weir) -> (u64, u64) {
+    let shown = weir.api("/api/v1/routes/published");
+    let count = |key: &str| shown["source"][key].as_u64().unwrap_or_default();
+    (count("published"), count("held"))
+}
+
+fn answers_as(weir: &Weir, host: &str) -> bool {
+    let answer = e2e::http::get_with(weir.front(), "/", &[&format!("Host: {host}")]);
+    answer.is_ok_and(|answer| answer.status == 200)
+}
+
+#[test]
+#[ignore = "needs a program that only `make prove` builds"]
+fn routes_from_tags_through_restarts_and_a_burst() {
+    const AS_WEB: &[&str] = &["Host: web.apps.example"];
+    const BURST: usize = 1000;
+    let Some(scene) = Scene::new("prove-consul-tags", &[CONSUL]) else { return };
+    let server = Server::start(&scene, 11);
+    let options = Options { durable: true, ..Options::default() };
+    let mut consul = Consul::start_with(&scene, 20, options);
+    let text = scene.config(
+        "workers = 2\nreload = { watch = false }",
+        &format!("{}\nroutes = {{ hosts = [\"*.apps.example\"] }}\n", consul_at(&consul.url())),
+    );
+    let weir = Weir::start(&scene, &text);
+    let mut web = instance(&server);
+    web["Tags"] = json!(["weir.route=web.apps.example", "v1"]);
+    let begun = Instant::now();
+    consul.register(&web);
+    wait::until("the route", SOON, || answers_as(&weir, "web.apps.example").then_some(()));
+    let first = begun.elapsed();
+    let mut table = Table::of(Steady::start_as(&weir, "/", AS_WEB, 2));
+    table.row("a service with a tag is registered", "first answer", first);
+
+    consul.kill();
+    let source = || weir.api("/api/v1/routes/published")["source"].clone();
+    let error = wait::until("an error", SOON, || source()["error"].as_str().map(str::to_owned));
+    table.steady.only(&[11]);
+    consul.restart(&scene, true);
+    let ready = Instant::now();
+    wait::until("an answer", SOON, || source()["error"].is_null().then_some(()));
+    table.row("killed, restarted with its data", &error, ready.elapsed());
+
+    consul.restart(&scene, false);
+    let ready = Instant::now();
+    wait::until("a held route", SOON, || (routes(&weir) == (0, 1)).then_some(()));
+    table.steady.only(&[11]);
+    table.row("restarted without its data", "1 held", ready.elapsed());
+    consul.register(&web);
+    wait::until("the route again", SOON, || (routes(&weir) == (1, 0)).then_some(()));
+
+    let begun = Instant::now();
+    for number in 0..BURST {
+        let node = json!({
+            "Node": "burst", "Address": "127.0.0.1", "SkipNodeUpdate": number > 0,
+            "Service": {
+                "ID": format!("s{number}"), "Service": format!("s{number}"),
+                "Address": server.address().ip(), "Port": server.address().port(),
+                "Tags": [format!("weir.route=s{number}.apps.example")],
+            },
+        });
+        consul.put("/v1/catalog/register", &node);
+    }
+    let registered = begun.elapsed();
+    let all = 1 + BURST as u64;
+    wait::until("all routes", Duration::from_mins(1), || (routes(&weir) == (all, 0)).then_some(()));
+    let last = format!("s{}.apps.example", BURST - 1);
+    wait::until("the last one", Duration::from_mins(1), || answers_as(&weir, &last).then_some(()));
+    table.row(
+        &format!("{BURST} services registered in {:.1} s", registered.as_secs_f64()),
+        "all routes",
+        begun.elapsed().saturating_sub(registered),
+    );
+    table.steady.only(&[11]);
+    table.finish();
+}
+
 #[test]
 #[ignore = "needs a program that only `make prove` builds"]
 fn an_entry_that_another_process_has_replaced_stays() {

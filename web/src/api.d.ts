@@ -17,6 +17,7 @@ export type Status = {
   listeners: Array<Listener>;
   maintenance: Array<Maintenance>;
   acme: Acme | null;
+  published_routes: TagSource | null;
 };
 
 export type Connections = {
@@ -73,6 +74,23 @@ export type AcmeFailure = {
 
 export type AcmeRefusal = {
   name: string;
+  why: string;
+};
+
+export type TagSource = {
+  published: number;
+  held: number;
+  refused: number;
+  refused_examples: Array<RefusedEntry>;
+  answered_ms_ago: number | null;
+  changed_ms_ago: number | null;
+  failing_for_ms: number | null;
+  error: string | null;
+  index: number | null;
+};
+
+export type RefusedEntry = {
+  object: string;
   why: string;
 };
 
@@ -148,11 +166,6 @@ export type ServiceSource = {
   error: string | null;
   index: number | null;
   restored: boolean;
-};
-
-export type RefusedEntry = {
-  object: string;
-  why: string;
 };
 
 export type RouteExplanation = {
@@ -233,6 +246,24 @@ export type ConsideredRoute = {
   matches: boolean;
   nearest: boolean;
   why: string;
+};
+
+export type PublishedRoutes = {
+  source: TagSource | null;
+  routes: Array<PublishedRoute>;
+};
+
+export type PublishedRoute = {
+  service: string;
+  host: string;
+  path: string;
+  exact: boolean;
+  strip: string | null;
+  tag: string;
+  index: number | null;
+  published_ms_ago: number | null;
+  held_for_ms: number | null;
+  refused: string | null;
 };
 
 export type Requests = {

@@ -12,6 +12,7 @@ pub mod findings;
 pub mod handover;
 pub mod history;
 pub mod maintenance;
+pub mod published;
 pub mod receipt;
 pub mod requests;
 pub mod routes;

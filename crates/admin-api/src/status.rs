@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Word;
 use crate::maintenance::Maintenance;
+use crate::published::TagSource;
 
 /// The state of a balancer's process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +34,8 @@ pub struct Status {
     pub maintenance: Vec<Maintenance>,
     /// Certificates that are obtained by ACME, if there are any.
     pub acme: Option<Acme>,
+    /// The source of routes that services publish in Consul's tags; null: they publish none.
+    pub published_routes: Option<TagSource>,
 }
 
 /// Certificates that are obtained and renewed by ACME.

@@ -37,6 +37,7 @@ use std::time::Duration;
 use admin_api::changes::Change;
 use admin_api::checks::Plan;
 use admin_api::findings::Findings;
+use admin_api::published::PublishedRoutes;
 use admin_api::receipt;
 use admin_api::services::ServiceSource;
 use admin_api::status::{Acme, Registration};
@@ -127,6 +128,8 @@ pub struct Sources {
     pub server_source_gauges: Option<Source<SourcesGauges>>,
     /// The entries of listeners in Consul, by listener, for `/api/v1/status`.
     pub registrations: Option<Source<HashMap<Arc<str>, Registration>>>,
+    /// The routes that services publish in Consul's tags, for `/api/v1/routes/published`.
+    pub published_routes: Option<Source<PublishedRoutes>>,
     /// Certificates by ACME, for `/api/v1/status`.
     pub acme: Option<Source<Option<Acme>>>,
     /// Whether servers may be changed now.
@@ -158,6 +161,7 @@ impl Default for Sources {
             server_sources: None,
             server_source_gauges: None,
             registrations: None,
+            published_routes: None,
             acme: None,
             switches: Switches::default(),
         }

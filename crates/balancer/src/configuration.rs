@@ -3,8 +3,8 @@
 use model::{
     Action, Address, Balance, Certificate, CheckKind, Consul, Content, ContentCoding, Discover,
     ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch, Listener, Log, LogSample, Maintenance,
-    Nomad, Otlp, PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, ServerSource,
-    Service, ServiceTls, Snapshot, Text, UnknownNames,
+    Nomad, Otlp, PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, RouteTagFormat,
+    ServerSource, Service, ServiceTls, Snapshot, Text, UnknownNames,
 };
 use serde_json::{Value, json};
 
@@ -147,6 +147,7 @@ fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
             listener.proxy_protocol.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "register": listener.register.as_ref().map(|entry| json!({
             "consul": entry.service,
+            "id": entry.id,
             "tags": entry.tags,
             "address": entry.address,
             "port": entry.port,
@@ -463,6 +464,12 @@ fn consul(consul: &Consul) -> Value {
         "stale": consul.queries.stale,
         "wait_ms": millis(consul.queries.wait),
         "connections_max": consul.queries.connections_max,
+        "routes": consul.routes.as_ref().map(|routes| json!({
+            "hosts": routes.hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "formats": routes.formats.iter().map(RouteTagFormat::as_str).collect::<Vec<_>>(),
+            "listeners": routes.listeners,
+            "hold_max_ms": millis(routes.hold_max),
+        })),
     })
 }
 

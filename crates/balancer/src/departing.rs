@@ -14,7 +14,7 @@ impl Departing {
 
     /// Returns whether it has left what only one process may do to this one, or has exited.
     pub(crate) fn has_left(&self) -> bool {
-        // An error tells nothing; the next call asks again.
+        // After an error, the next call asks again.
         !os::handover::is_read(&self.0).unwrap_or(true)
     }
 }
@@ -30,7 +30,7 @@ mod tests {
         let predecessor = Departing::new(says);
         assert!(!predecessor.has_left());
         drop(hears);
-        assert!(!predecessor.has_left(), "it has only heard the message");
+        assert!(!predecessor.has_left(), "it has only read the message");
         drop(channel);
         assert!(predecessor.has_left());
     }

@@ -24,6 +24,11 @@ impl Garbage {
         self.has_read = true;
     }
 
+    /// Returns how many replaced configurations have not been freed.
+    pub(crate) fn replaced(&self) -> usize {
+        self.replaced.len()
+    }
+
     /// Frees everything that is no longer used; called when there is nothing else to do.
     /// Configurations are dropped here, and not by the worker that used one last: dropping a large
     /// one takes milliseconds, which would hold up the worker's connections.

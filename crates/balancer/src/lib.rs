@@ -28,6 +28,7 @@ mod instance;
 pub mod log;
 mod maintenance;
 mod management;
+mod not_admitted;
 mod preflight;
 mod preserved;
 mod probe_report;

@@ -15,6 +15,7 @@ use crate::built_in_doctor;
 use crate::changes::{Changes, Watch};
 use crate::exporter::Exporter;
 use crate::findings::Findings;
+use crate::not_admitted::SharedNotAdmitted;
 use crate::sockets::Doors;
 use crate::traffic_history;
 use crate::traffic_rules::TrafficRules;
@@ -34,6 +35,8 @@ pub(crate) struct Managed<'a> {
     pub(crate) earlier: Vec<Change>,
     /// What obtains certificates.
     pub(crate) certificates: certificates::Shared,
+    /// Published routes that the file does not admit.
+    pub(crate) not_admitted: SharedNotAdmitted,
     /// What receives the metrics.
     pub(crate) exporter: &'a Exporter,
     /// What the API shows and does through the workers; the rest is filled in here.
@@ -81,6 +84,30 @@ fn of_workers(in_flight: proxy::InFlightReader, sources: admin::Sources) -> admi
     }
 }
 
+/// Adds what the control thread knows.
+fn of_control(
+    control: &Arc<control::Status>,
+    not_admitted: SharedNotAdmitted,
+    sources: admin::Sources,
+) -> admin::Sources {
+    let [planned, probed, listed, measured, registered, tags] =
+        [(); 6].map(|()| Arc::clone(control));
+    let refused = not_admitted.clone();
+    admin::Sources {
+        plan: Arc::new(move || probe_report::running_plan(&planned)),
+        probes: Arc::new(move || probe_report::probes(&probed)),
+        server_sources: Some(Arc::new(move || source_report::by_service(&listed))),
+        server_source_gauges: Some(Arc::new(move || {
+            source_report::gauges(&measured, &refused.get())
+        })),
+        published_routes: Some(Arc::new(move || {
+            source_report::published(&tags, &not_admitted.get())
+        })),
+        registrations: Some(Arc::new(move || source_report::registrations(&registered))),
+        ..sources
+    }
+}
+
 /// Returns the idle connections over all workers, by server.
 fn idle_connections(registry: &decide::Registry) -> HashMap<Address, u32> {
     let published = registry.load_full();
@@ -93,7 +120,8 @@ impl Management {
     /// target.
     pub(crate) fn start(managed: Managed<'_>, doors: Doors) -> Result<Management, Vec<String>> {
         let Managed { snapshot, registry, counters, control, ready, workers, .. } = managed;
-        let Managed { in_flight, certificates, sources, earlier, exporter, .. } = managed;
+        let Managed { in_flight, certificates, sources, earlier, exporter, not_admitted, .. } =
+            managed;
         let findings = Findings::default();
         let watched = built_in_doctor::Sources {
             registry: Arc::clone(registry),
@@ -121,22 +149,16 @@ impl Management {
         };
         let history_reader = traffic_history::start(counted, Arc::clone(&history), looks)
             .map_err(|error| vec![format!("history: {error}")])?;
-        let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
-        let [listed, measured, registered] = [(); 3].map(|()| Arc::clone(&control));
+        let pools = Arc::clone(registry);
         let sources = admin::Sources {
-            plan: Arc::new(move || probe_report::running_plan(&control)),
             configuration: Arc::new(configuration::to_json),
-            probes: Arc::new(move || probe_report::probes(&probed)),
-            server_sources: Some(Arc::new(move || source_report::by_service(&listed))),
-            server_source_gauges: Some(Arc::new(move || source_report::gauges(&measured))),
-            registrations: Some(Arc::new(move || source_report::registrations(&registered))),
             findings: Some(Arc::new(move || findings.report())),
             history: Some(Arc::clone(&history)),
             changes: Some(changes.source()),
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),
             acme: Some(Arc::new(move || certificates::report(&certificates))),
             telemetry: Some(exporter.gauges(Arc::clone(registry))),
-            ..of_workers(in_flight, sources)
+            ..of_control(&control, not_admitted, of_workers(in_flight, sources))
         };
         let exposed = admin::Exposed {
             registry: Arc::clone(registry),

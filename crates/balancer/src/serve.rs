@@ -16,6 +16,7 @@ use crate::certificate_reminder::CertificateReminder;
 use crate::commands::{self, Command, CommandSender};
 use crate::events::{Event, Events};
 use crate::instance::{Balancer, Known, StartOptions};
+use crate::not_admitted::SharedNotAdmitted;
 use crate::reload::Reloader;
 use crate::sockets::{self, remove_unused};
 use crate::traffic_history;
@@ -96,14 +97,14 @@ pub fn load(options: ServeOptions) -> Result<Loaded, NotServing> {
     let predecessor =
         Predecessor::find().map_err(|why| NotServing::new(Cause::Handover(why), None))?;
     let mut reloader = Reloader::new(&file);
-    let Load { outcome, seen } = control::load::load(&file, colours);
+    let Load { outcome, seen, input } = control::load::load(&file, colours);
     reloader.has_read(seen);
     match outcome {
         Ok(loaded) => Ok(Loaded {
             program,
             predecessor,
+            snapshot: reloader.first(loaded.snapshot, input),
             reloader,
-            snapshot: loaded.snapshot,
             warnings: loaded.warnings,
         }),
         Err(error) => Err(NotServing::new(Cause::Configuration(error), predecessor)),
@@ -121,7 +122,7 @@ impl Loaded {
     /// # Errors
     /// The balancer could not be started.
     pub fn serve(self) -> Result<(), NotServing> {
-        let Loaded { program, mut predecessor, reloader, snapshot, .. } = self;
+        let Loaded { program, mut predecessor, mut reloader, snapshot, .. } = self;
         let (commands, received) = commands::channel();
         // Caught before anything is started, so that no signal arrives at a half-started balancer.
         let started = Events::catch(received)
@@ -129,8 +130,11 @@ impl Loaded {
             .and_then(|events| {
                 let sources = reloader.sources(&commands);
                 let options = start_options(snapshot, predecessor.as_mut(), sources)?;
+                let options = StartOptions { not_admitted: reloader.not_admitted(), ..options };
                 let files = options.sockets.files();
-                let balancer = Balancer::start(options).inspect_err(|_| remove_unused(&files))?;
+                // Consul answers with other routes than those of the last run.
+                let balancer = Balancer::start_with(options, |routes| reloader.with_routes(routes));
+                let balancer = balancer.inspect_err(|_| remove_unused(&files))?;
                 Ok((balancer, events))
             });
         match started {
@@ -177,6 +181,7 @@ fn start_options(
         },
         affinity_key: predecessor.as_mut().and_then(|it| it.take_affinity_key()),
         identity: predecessor.and_then(Predecessor::take_identity),
+        not_admitted: SharedNotAdmitted::default(),
         sources: admin::Sources { history, ..sources },
     })
 }
@@ -243,6 +248,10 @@ fn run(
                 (Trigger::File, None)
             }
             None => {
+                // A successor follows them, too; if it fails, they are still others.
+                if successor.is_none() {
+                    reloader.follow_routes(&mut balancer);
+                }
                 balancer.free_garbage();
                 // Not before a signal that has arrived: a predecessor that gives this process up sends one.
                 balancer.tend_registration();

@@ -29,7 +29,7 @@ use model::Snapshot;
 use tokio::sync::mpsc;
 use tokio::sync::watch as latest;
 
-pub use discover::{Discovered, Source, SourceState};
+pub use discover::{Discovered, Source, SourceState, TagsState, saved_routes};
 pub use discovery::consul::register::CheckStatus;
 pub use register::RegistrationState;
 pub use status::{Probed, Status};

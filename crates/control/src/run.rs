@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::Options;
 use crate::comeback;
-use crate::discover::{Answered, Discovery, Reported};
+use crate::discover::{Answered, Discovery, Reported, TagsReport};
 use crate::probe::{Message, Prober};
 use crate::register::Registrar;
 use crate::status::Status;
@@ -68,6 +68,7 @@ pub(crate) struct Loop {
     plan_shown_at: Moment,
     reports: mpsc::Receiver<Reported>,
     answers: mpsc::Receiver<Answered>,
+    tags: mpsc::Receiver<TagsReport>,
     messages: mpsc::Receiver<Message>,
 }
 
@@ -76,11 +77,13 @@ impl Loop {
         let (answers_in, answers) = mpsc::channel(WAITING_MAX);
         let (messages_in, messages) = mpsc::channel(WAITING_MAX);
         let (reports_in, reports) = mpsc::channel(WAITING_MAX);
+        let (tags_in, tags) = mpsc::channel(1);
+        let for_tags = (tags_in, status.shared_tags());
         Loop {
             registry,
             services: Vec::new(),
             by_name: HashMap::new(),
-            discovery: Discovery::new(answers_in, reports_in, options.state_file),
+            discovery: Discovery::new(answers_in, reports_in, for_tags, options.state_file),
             unresolved: HashMap::new(),
             is_all_tried: false,
             watches: Watches::default(),
@@ -93,6 +96,7 @@ impl Loop {
             plan_shown_at: Moment::ZERO,
             reports,
             answers,
+            tags,
             messages,
         }
     }
@@ -138,6 +142,10 @@ impl Loop {
                 }
                 Some(answered) = self.answers.recv() => self.on_answers(answered),
                 Some(reported) = self.reports.recv() => self.on_reports(reported),
+                Some(report) = self.tags.recv() => {
+                    self.discovery.on_tags(report, os::clock::now());
+                    self.show_tried();
+                }
                 Some(message) = self.messages.recv() => {
                     if let Some(heard) = self.prober.on_message(message) {
                         self.status.count(&heard);

@@ -8,10 +8,10 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use health::report::{Endpoint, Report};
 use health::verdict::ProbeEvent;
-use model::Address;
 use model::histogram::{HistogramTotals, SharedHistogram};
+use model::{Address, PublishedRoute};
 
-use crate::discover::{Discovered, SourceState};
+use crate::discover::{Discovered, SharedTags, SourceState, TagsState};
 use crate::probe::Heard;
 use crate::register::{RegistrationState, Registrations};
 
@@ -39,6 +39,7 @@ pub struct Status {
     /// By service.
     sources: Mutex<BTreeMap<Arc<str>, SourceState>>,
     registrations: Arc<Registrations>,
+    tags: Arc<SharedTags>,
     propagation: SharedHistogram,
     all_tried: Mutex<bool>,
     tried: Condvar,
@@ -122,6 +123,21 @@ impl Status {
     /// Returns the entries of listeners in Consul, sorted by listener.
     pub fn registrations(&self) -> Vec<RegistrationState> {
         self.registrations.all()
+    }
+
+    /// Returns the routes that services publish in Consul's tags, and how their source is; `None`: they publish none.
+    pub fn tags(&self) -> Option<TagsState> {
+        self.tags.state()
+    }
+
+    /// Returns the routes alone: the same allocation as before if they have not changed.
+    pub fn published_routes(&self) -> Arc<Vec<PublishedRoute>> {
+        self.tags.published()
+    }
+
+    /// Returns the routes, for the loop to write.
+    pub(crate) fn shared_tags(&self) -> Arc<SharedTags> {
+        Arc::clone(&self.tags)
     }
 
     /// Returns the entries, for the loop to write.

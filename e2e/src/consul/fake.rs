@@ -1,8 +1,10 @@
-//! A Consul inside the test: it answers `GET /v1/health/service/NAME` with what the test sets, takes the registrations
+//! A Consul inside the test: it answers `GET /v1/health/service/NAME` and `/v1/catalog/services` with what the test sets, takes the registrations
 //! of Weir (`registrations`), and fails on demand. It supports blocking queries, `?passing`, and the header fields of
 //! an agent.
 
-use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
 
 use super::{Instance, registrations};
 use crate::polling::{Api, LongPolling, Query, Services};
@@ -17,9 +19,19 @@ impl Api for ConsulApi {
     type Row = Instance;
     const NAME: &'static str = "Consul";
     const PREFIX: &'static str = "/v1/health/service/";
+    const LIST: Option<&'static str> = Some("/v1/catalog/services");
 
     fn entry(row: &Instance, query: &Query, index: u64) -> Option<Value> {
         (!query.passing || row.is_passing()).then(|| row.entry(&query.service, index))
+    }
+
+    fn list(services: &Services<Instance>) -> Value {
+        let mut all: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::from([("consul", BTreeSet::new())]);
+        for (name, rows) in services.listed() {
+            let tags = rows.iter().flat_map(|row| row.tags.iter().map(String::as_str));
+            all.entry(name).or_default().extend(tags);
+        }
+        json!(all)
     }
 
     fn further_fields(stale: bool) -> String {

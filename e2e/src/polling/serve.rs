@@ -264,10 +264,11 @@ fn query<A: Api>(
     resets: u64,
     not_before: Instant,
 ) -> Result<Query, (u16, &'static str)> {
-    let service = recorded.path.strip_prefix(A::PREFIX).filter(|_| head.starts_with("GET "));
+    let is_list = A::LIST.is_some_and(|path| recorded.path == path);
+    let service = if is_list { Some("") } else { recorded.path.strip_prefix(A::PREFIX) };
     let unknown = (404, "Invalid URL path: not a recognized HTTP API endpoint\n");
-    let service = service.ok_or(unknown)?;
-    if service.is_empty() {
+    let service = service.filter(|_| head.starts_with("GET ")).ok_or(unknown)?;
+    if service.is_empty() && !is_list {
         return Err((400, "Missing service name"));
     }
     let index = recorded.parameter("index").map_or(Ok(0), str::parse);

@@ -13,9 +13,16 @@ pub trait Api: Send + 'static {
     const NAME: &'static str;
     /// The path in front of the name of a service.
     const PREFIX: &'static str;
+    /// The path of the list of all services, if it has one.
+    const LIST: Option<&'static str> = None;
 
     /// The row in an answer about a service, which was last changed at `index`; `None`: it is not asked for.
     fn entry(row: &Self::Row, query: &Query, index: u64) -> Option<Value>;
+
+    /// The list of all services.
+    fn list(_services: &Services<Self::Row>) -> Value {
+        Value::Null
+    }
 
     /// Further header fields of an answer, each with its line end.
     fn further_fields(_stale: bool) -> String {
@@ -46,7 +53,17 @@ impl<R> Services<R> {
         Services { all: HashMap::new(), index: 1, index_of_unknown: 1 }
     }
 
+    /// The services that have rows, with these.
+    pub fn listed(&self) -> impl Iterator<Item = (&str, &[R])> {
+        let all = self.all.iter().map(|(name, (_, rows))| (name.as_str(), rows.as_slice()));
+        all.filter(|(_, rows)| !rows.is_empty())
+    }
+
+    /// The index of a service; without a name, that of the list of all.
     pub(super) fn index_of(&self, service: &str) -> u64 {
+        if service.is_empty() {
+            return self.index;
+        }
         self.all.get(service).map_or(self.index_of_unknown, |(index, _)| *index)
     }
 
@@ -129,7 +146,7 @@ impl<R> Services<R> {
 
 /// A question about a service.
 pub struct Query {
-    /// Its name.
+    /// Its name; empty: about the list of all services.
     pub service: String,
     /// Whether only rows are asked for whose checks pass.
     pub passing: bool,
@@ -261,6 +278,10 @@ impl<A: Api> State<A> {
     /// Header fields and body of the answer to a query.
     pub(super) fn answer(&self, query: &Query) -> (String, Vec<u8>) {
         let index = self.services.index_of(&query.service);
+        if query.service.is_empty() {
+            let body = serde_json::to_vec(&A::list(&self.services)).expect("JSON");
+            return (self.fields(&index.to_string(), query.stale), body);
+        }
         let all = self.services.rows(&query.service).iter();
         let entries: Vec<_> = all.filter_map(|one| A::entry(one, query, index)).collect();
         let body = serde_json::to_vec(&entries).expect("JSON");

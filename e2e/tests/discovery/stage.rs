@@ -138,11 +138,21 @@ impl Steady {
     }
 
     pub(crate) fn start_with(weir: &Weir, target: &'static str, clients: usize) -> Steady {
+        Self::start_as(weir, target, &[], clients)
+    }
+
+    /// As [`Steady::start_with`], with these fields in each request.
+    pub(crate) fn start_as(
+        weir: &Weir,
+        target: &'static str,
+        fields: &'static [&'static str],
+        clients: usize,
+    ) -> Steady {
         let is_over = Arc::new(AtomicBool::new(false));
         let noted = Arc::<Mutex<Vec<Noted>>>::default();
         let client = |_| {
             let (front, is_over, noted) = (weir.front(), Arc::clone(&is_over), Arc::clone(&noted));
-            std::thread::spawn(move || ask_on(front, target, &is_over, &noted))
+            std::thread::spawn(move || ask_on(front, (target, fields), &is_over, &noted))
         };
         let clients = (0..clients).map(client).collect();
         Steady { is_over, noted, clients }
@@ -202,7 +212,12 @@ impl Drop for Steady {
     }
 }
 
-fn ask_on(front: SocketAddr, target: &str, is_over: &AtomicBool, noted: &Mutex<Vec<Noted>>) {
+fn ask_on(
+    front: SocketAddr,
+    (target, fields): (&str, &[&str]),
+    is_over: &AtomicBool,
+    noted: &Mutex<Vec<Noted>>,
+) {
     let mut kept = None;
     while !is_over.load(Ordering::Relaxed) {
         let begun = Instant::now();
@@ -211,7 +226,7 @@ fn ask_on(front: SocketAddr, target: &str, is_over: &AtomicBool, noted: &Mutex<V
             None => Connection::open(front),
         };
         let answer = connection.and_then(|mut connection| {
-            let answer = connection.get(target, &[])?;
+            let answer = connection.get(target, fields)?;
             if answer.field("connection") != Some("close") {
                 kept = Some(connection);
             }

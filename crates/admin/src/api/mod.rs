@@ -41,7 +41,7 @@ use crate::{Source, access, gather, guard, page, ui};
 const BODY_MAX_BYTES: usize = 4096;
 
 /// Every route: path, method, handler.
-const ROUTES: [(&str, &str, Answerer); 25] = [
+const ROUTES: [(&str, &str, Answerer); 26] = [
     ("/", "get", || get(page::index)),
     ("/metrics", "get", || get(metrics)),
     ("/api/v1/openapi.json", "get", || get(document::openapi)),
@@ -53,6 +53,7 @@ const ROUTES: [(&str, &str, Answerer); 25] = [
     ("/api/v1/services/{service}/maintenance", "post", || post(maintenance::set_service)),
     ("/api/v1/routes/{route}/maintenance", "post", || post(maintenance::set_route)),
     ("/api/v1/routes/explain", "get", || get(routes::explain)),
+    ("/api/v1/routes/published", "get", || get(routes::published)),
     ("/api/v1/requests", "get", || get(requests::in_flight)),
     ("/api/v1/requests/ended", "get", || get(requests::ended)),
     ("/api/v1/traffic", "get", || get(traffic::now)),

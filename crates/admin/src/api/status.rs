@@ -7,7 +7,7 @@ use axum::extract::State;
 use model::Listener;
 use observe::{ListenerTotals, Totals};
 
-use super::{Api, Indented, maintenance};
+use super::{Api, Indented, maintenance, routes};
 use crate::context::Context;
 
 pub(super) async fn status(State(api): Api) -> Indented<Status> {
@@ -37,6 +37,7 @@ pub(super) fn of(api: &Context) -> Status {
             .collect(),
         maintenance: maintenance::all(api, &published),
         acme: api.sources.acme.as_ref().and_then(|acme| acme()),
+        published_routes: routes::published_of(api).source,
     }
 }
 

@@ -13,6 +13,7 @@ use admin::{Door, Listener, Sources, Token};
 use admin_api::changes::Change;
 use admin_api::checks::{Endpoint, Plan, Probe, ProbeResults};
 use admin_api::findings::Findings;
+use admin_api::published::{PublishedRoute, PublishedRoutes, TagSource};
 use admin_api::receipt::{
     HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade, UpgradeResult,
 };
@@ -23,7 +24,7 @@ use model::histogram::SharedHistogram;
 use model::{Address, AddressFound, Cause, Material, Mirrored, Moment, TcpSample, Timings};
 use observe::exposition::{
     BudgetGauges, KeySetGauges, ProbeGauges, RegistrationGauges, ReloadGauges, SourceGauges,
-    SourcesGauges, TelemetryGauges,
+    SourcesGauges, TagGauges, TelemetryGauges,
 };
 use observe::{InFlight, InFlightReport, KeptExchange, KeptFor, Stage};
 use serde_json::{Value, json};
@@ -134,6 +135,30 @@ fn registration() -> Registration {
     }
 }
 
+fn published_routes() -> PublishedRoutes {
+    let source = TagSource {
+        published: 1,
+        refused: 1,
+        refused_examples: vec![RefusedEntry {
+            object: "listings: weir.route=evil.example/".to_owned(),
+            why: "host `evil.example` is not among the allowed ones".to_owned(),
+        }],
+        answered_ms_ago: Some(12.0),
+        index: Some(42),
+        ..TagSource::default()
+    };
+    let route = PublishedRoute {
+        service: "listings".to_owned(),
+        host: "listings.apps.example".to_owned(),
+        path: "/".to_owned(),
+        tag: "weir.route=listings.apps.example".to_owned(),
+        index: Some(42),
+        published_ms_ago: Some(1500.0),
+        ..PublishedRoute::default()
+    };
+    PublishedRoutes { source: Some(source), routes: vec![route] }
+}
+
 fn source_gauges() -> SourcesGauges {
     let propagation = SharedHistogram::default();
     propagation.record(Duration::from_micros(300));
@@ -144,8 +169,26 @@ fn source_gauges() -> SourcesGauges {
         is_failing: true,
         refused: 1,
     };
+    let tags = TagGauges { published: 3, held: 1, refused: 2, is_failing: true };
     let registrations = vec![RegistrationGauges { listener: "public".into(), is_failing: true }];
-    SourcesGauges { services: vec![service], registrations, propagation: propagation.totals() }
+    SourcesGauges {
+        services: vec![service],
+        registrations,
+        tags: Some(tags),
+        propagation: propagation.totals(),
+    }
+}
+
+fn probe() -> ProbeGauges {
+    ProbeGauges {
+        address: address("127.0.0.1:5001").into(),
+        per_second: 0.5,
+        per_second_unshared: 35.0,
+        ended: 10,
+        failed: 2,
+        time: Duration::from_millis(30),
+        last: Duration::from_millis(3),
+    }
 }
 
 /// Everything that the API can be connected to, with something to show.
@@ -153,17 +196,7 @@ pub(crate) fn sources() -> Sources {
     Sources {
         plan: Arc::new(plan),
         configuration: Arc::new(|snapshot| json!({ "zone": snapshot.zone.as_deref() })),
-        probes: Arc::new(|| {
-            vec![ProbeGauges {
-                address: address("127.0.0.1:5001").into(),
-                per_second: 0.5,
-                per_second_unshared: 35.0,
-                ended: 10,
-                failed: 2,
-                time: Duration::from_millis(30),
-                last: Duration::from_millis(3),
-            }]
-        }),
+        probes: Arc::new(|| vec![probe()]),
         worker_connections: Some(Arc::new(|| vec![2, 1])),
         request_buffers: Some(Arc::new(BudgetGauges::default)),
         compression: Some(Arc::new(BudgetGauges::default)),
@@ -172,6 +205,7 @@ pub(crate) fn sources() -> Sources {
             vec![TelemetryGauges { signal: "traces", sent: 7, dropped: vec![("queue_full", 1)] }]
         })),
         server_sources: Some(Arc::new(|| HashMap::from([(Arc::from("listings"), source())]))),
+        published_routes: Some(Arc::new(published_routes)),
         registrations: Some(Arc::new(|| HashMap::from([(Arc::from("public"), registration())]))),
         server_source_gauges: Some(Arc::new(source_gauges)),
         key_sets: Some(Arc::new(|| {

@@ -15,7 +15,7 @@ use admin_api::changes::Change;
 use admin_api::handover;
 use config::Diff;
 use decide::Published;
-use model::{AccessLog, Address, AffinityKey, Snapshot};
+use model::{AccessLog, Address, AffinityKey, PublishedRoute, Snapshot};
 
 use crate::affinity_key;
 use crate::certificates::{self, Certificates};
@@ -26,6 +26,7 @@ use crate::fixed_settings::FixedSettings;
 use crate::garbage::Garbage;
 use crate::maintenance;
 use crate::management::{Managed, Management};
+use crate::not_admitted::SharedNotAdmitted;
 use crate::preflight;
 use crate::preserved::{Before, Preserved};
 use crate::server_states::ServerStates;
@@ -35,7 +36,7 @@ use crate::state_directory;
 use crate::traffic_history;
 
 /// How long a start or a reload waits for the first resolution of server names.
-const RESOLVE_MAX: Duration = Duration::from_secs(5);
+pub(crate) const RESOLVE_MAX: Duration = Duration::from_secs(5);
 
 /// What a balancer needs to start: everything that can fail for external reasons is already open.
 pub struct StartOptions {
@@ -48,6 +49,8 @@ pub struct StartOptions {
     pub(crate) affinity_key: Option<AffinityKey>,
     /// The predecessor's ID in `CDN-Loop`; `None`: generate a new one.
     pub(crate) identity: Option<proxy::Identity>,
+    /// Published routes that the file does not admit.
+    pub(crate) not_admitted: SharedNotAdmitted,
     /// What the admin API shows and does beyond the balancer itself, such as reloads.
     pub(crate) sources: admin::Sources,
 }
@@ -77,6 +80,7 @@ impl StartOptions {
             known: Known::default(),
             affinity_key: None,
             identity: None,
+            not_admitted: SharedNotAdmitted::default(),
             sources: admin::Sources::default(),
         })
     }
@@ -128,8 +132,17 @@ impl Balancer {
     /// # Errors
     /// What prevents the start, one line each.
     pub fn start(options: StartOptions) -> Result<Balancer, Vec<String>> {
+        Balancer::start_with(options, |_| None)
+    }
+
+    /// As [`Balancer::start`]. Before clients are accepted, `with_routes` may return the configuration with the routes
+    /// that services publish by then.
+    pub(crate) fn start_with(
+        options: StartOptions,
+        with_routes: impl FnOnce(Arc<Vec<PublishedRoute>>) -> Option<Arc<Snapshot>>,
+    ) -> Result<Balancer, Vec<String>> {
         let StartOptions { mut snapshot, mut sockets, doors, mut known, .. } = options;
-        let StartOptions { affinity_key, identity, sources, .. } = options;
+        let StartOptions { affinity_key, identity, not_admitted, sources, .. } = options;
         let identity = identity.unwrap_or_else(new_identity);
         let workers = sockets::workers(&snapshot);
 
@@ -149,7 +162,7 @@ impl Balancer {
         // the listen queue until every name has been looked up.
         let counters = Arc::new(observe::Registry::new());
         let alarm = Arc::new(OnceLock::<proxy::Alarm>::new());
-        let control = start_control(&registry, &snapshot, &alarm, &mut known)?;
+        let control = start_control(&registry, &mut snapshot, with_routes, &alarm, &mut known)?;
         configure(&counters, &registry.current());
 
         // The workers accept the waiting clients.
@@ -183,6 +196,7 @@ impl Balancer {
             in_flight: proxy.in_flight_reader(),
             certificates: certificates.thread(),
             earlier: known.changes,
+            not_admitted,
             exporter: &exporter,
             sources,
         };
@@ -237,8 +251,23 @@ impl Balancer {
         self.sockets.publish_files_or_log();
     }
 
+    /// Returns how many replaced configurations are still in use.
+    pub(crate) fn replaced_configurations(&self) -> usize {
+        self.garbage.replaced()
+    }
+
+    /// Returns the routes that services publish at present.
+    pub(crate) fn published_routes(&self) -> Arc<Vec<PublishedRoute>> {
+        self.control.status().published_routes()
+    }
+
     /// Applies another configuration completely, or returns what prevents it and changes nothing.
-    pub(crate) fn apply(&mut self, snapshot: Arc<Snapshot>) -> Result<Applied, Vec<String>> {
+    /// `resolve_max`: how long new names and sources may take.
+    pub(crate) fn apply(
+        &mut self,
+        snapshot: Arc<Snapshot>,
+        resolve_max: Duration,
+    ) -> Result<Applied, Vec<String>> {
         let before = self.registry.load_full();
         // Everything that can fail comes first: new sockets are bound and files opened, and not
         // used yet.
@@ -253,11 +282,9 @@ impl Balancer {
         let may_explain =
             self.explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
         affinity_key::ensure(&snapshot, &self.registry, None, None).map_err(|line| vec![line])?;
-        let unavailable =
-            |error: control::Unavailable| vec![format!("nothing has changed: {error}")];
         self.control.prepare(Arc::clone(&snapshot)).map_err(unavailable)?;
         self.proxy.prepare(&snapshot);
-        wait_resolved(&self.control);
+        wait_resolved(&self.control, resolve_max);
         let to_preserve = Before::of(&before);
         self.proxy.set_may_explain(may_explain);
 
@@ -414,7 +441,8 @@ fn start_workers(options: proxy::Options) -> Result<proxy::Handle, Vec<String>> 
 /// and waits for the latter.
 fn start_control(
     registry: &Arc<decide::Registry>,
-    snapshot: &Arc<Snapshot>,
+    snapshot: &mut Arc<Snapshot>,
+    with_routes: impl FnOnce(Arc<Vec<PublishedRoute>>) -> Option<Arc<Snapshot>>,
     alarm: &Arc<OnceLock<proxy::Alarm>>,
     known: &mut Known,
 ) -> Result<control::Control, Vec<String>> {
@@ -425,12 +453,15 @@ fn start_control(
     }
     let options = control::Options {
         server_down: ring(alarm),
-        state_file: Some(state_directory::of(snapshot).join(SERVERS_FILE)),
+        state_file: Some(state_directory::servers_file(snapshot)),
         ..control::Options::default()
     };
     let control = control::start(Arc::clone(registry), Arc::clone(snapshot), options)
         .map_err(|error| vec![format!("cannot start the control thread: {error}")])?;
-    wait_resolved(&control);
+    wait_resolved(&control, RESOLVE_MAX);
+    if let Some(with_routes) = with_routes(control.status().published_routes()) {
+        *snapshot = publish_routes(with_routes, snapshot, registry, &control)?;
+    }
     if let Some(states) = &mut known.servers {
         // Those whose address is only known now.
         states.restore(&registry.load_full(), os::clock::now());
@@ -439,13 +470,29 @@ fn start_control(
     Ok(control)
 }
 
-/// The file in the state directory with the servers that sources listed last.
-const SERVERS_FILE: &str = "servers.json";
+/// Publishes the configuration with the routes that services publish, in place of `before`. Returns it.
+fn publish_routes(
+    mut snapshot: Arc<Snapshot>,
+    before: &Snapshot,
+    registry: &Arc<decide::Registry>,
+    control: &control::Control,
+) -> Result<Arc<Snapshot>, Vec<String>> {
+    certificates::fill(&mut snapshot, Some(before), None).map_err(one_line)?;
+    affinity_key::ensure(&snapshot, registry, None, None).map_err(one_line)?;
+    control.prepare(Arc::clone(&snapshot)).map_err(unavailable)?;
+    wait_resolved(control, RESOLVE_MAX);
+    control.publish(Arc::clone(&snapshot)).map_err(unavailable)?;
+    Ok(snapshot)
+}
+
+fn unavailable(error: control::Unavailable) -> Vec<String> {
+    vec![format!("nothing has changed: {error}")]
+}
 
 /// Waits for names and sources, so that new servers given by name receive requests from the start if their
 /// names resolve in time.
-fn wait_resolved(control: &control::Control) {
-    if !control.status().wait_resolved(RESOLVE_MAX) {
+fn wait_resolved(control: &control::Control, max: Duration) {
+    if !control.status().wait_resolved(max) {
         tracing::warn!(
             "some server names are not resolved yet, or some sources of servers have not answered; \
              starting without these servers"

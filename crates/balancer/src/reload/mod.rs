@@ -5,40 +5,151 @@
 
 mod history;
 mod receipt;
+mod tagged;
 mod watch;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use admin::ReloadError;
 use admin_api::receipt::{Reload, ReloadResult, Trigger};
-use control::load::{Load, Seen};
-use model::Snapshot;
+use control::load::{Input, Load, Seen};
+use model::{Moment, PublishedRoute, Snapshot};
 use observe::TimestampCache;
 
 use crate::certificates;
 use crate::commands::{Answer, CommandSender};
-use crate::instance::{Applied, Balancer};
-use crate::service_manager;
+use crate::instance::{Applied, Balancer, RESOLVE_MAX};
+use crate::not_admitted::{NotAdmitted, SharedNotAdmitted};
+use crate::{service_manager, state_directory};
 
 use history::{History, Use};
+use tagged::Tagged;
 use watch::Watch;
+
+/// How long the first servers of new services may take when routes change: this thread does nothing else meanwhile.
+const ROUTES_RESOLVE_MAX: Duration = Duration::from_millis(500);
+/// Shortest time between two changes of routes, and that time for each second that a change takes.
+const ROUTES_EVERY_MIN: Duration = Duration::from_secs(1);
+const ROUTES_PAUSE_PER_WORK: u32 = 10;
+/// The pause doubles with each so many replaced configurations that requests in progress still use, up to about 17
+/// minutes.
+const REPLACED_PER_DOUBLING: usize = 8;
+const ROUTES_DOUBLINGS_MAX: usize = 10;
+/// Routes that could not be applied are tried again after this time.
+const ROUTES_RETRY: Duration = Duration::from_secs(10);
 
 /// Reloads one configuration file.
 pub(crate) struct Reloader {
     watch: Watch,
     history: Arc<History>,
+    /// What published routes are added to; `None`: there are none.
+    tagged: Option<Tagged>,
+    not_admitted: SharedNotAdmitted,
+    /// When the routes may change next.
+    routes_due: Moment,
 }
 
 impl Reloader {
     /// Returns a reloader for the configuration in `file`.
     pub(crate) fn new(file: &Path) -> Reloader {
-        Reloader { watch: Watch::new(file), history: Arc::default() }
+        Reloader {
+            watch: Watch::new(file),
+            history: Arc::default(),
+            tagged: None,
+            not_admitted: SharedNotAdmitted::default(),
+            routes_due: Moment::ZERO,
+        }
     }
 
     /// Records that the configuration and the files that it names were read in the state `seen`.
     pub(crate) fn has_read(&mut self, seen: Vec<Seen>) {
         self.watch.has_read(seen);
+    }
+
+    /// Returns the configuration with which a process starts: that of the file, with the routes that services
+    /// published when an earlier process ended.
+    pub(crate) fn first(&mut self, file: Arc<Snapshot>, input: Option<Input>) -> Arc<Snapshot> {
+        self.tagged = input.and_then(|input| Tagged::of(input, &file));
+        let consul = file.registries.consul.as_ref();
+        let Some(settings) = consul.and_then(|consul| consul.routes.as_ref()) else { return file };
+        let saved = control::saved_routes(&state_directory::servers_file(&file), settings);
+        self.with_routes(saved).unwrap_or(file)
+    }
+
+    /// Returns the configuration with these routes; `None`: it has them, or services may not publish any.
+    pub(crate) fn with_routes(
+        &mut self,
+        routes: Arc<Vec<PublishedRoute>>,
+    ) -> Option<Arc<Snapshot>> {
+        let tagged = self.tagged.as_mut()?;
+        if !tagged.is_behind(&routes) {
+            return None;
+        }
+        match tagged.with(routes) {
+            Ok((snapshot, not_admitted)) => {
+                self.not_admitted.set(not_admitted, None);
+                Some(snapshot)
+            }
+            Err(problem) => {
+                tracing::error!("routes from tags in Consul cannot be applied: {problem}");
+                self.not_admitted.set(NotAdmitted::new(), Some(problem));
+                None
+            }
+        }
+    }
+
+    /// Returns the routes that the file does not admit, for other threads.
+    pub(crate) fn not_admitted(&self) -> SharedNotAdmitted {
+        self.not_admitted.clone()
+    }
+
+    /// Applies the routes that services publish now to the configuration in force, if there are others and the last
+    /// time was not just now. If they cannot be applied, those before stay until they change again.
+    pub(crate) fn follow_routes(&mut self, balancer: &mut Balancer) {
+        let began = os::clock::now();
+        if began < self.routes_due {
+            return;
+        }
+        let Some(tagged) = &mut self.tagged else { return };
+        let routes = balancer.published_routes();
+        if !tagged.is_behind(&routes) {
+            return;
+        }
+        let outcome = tagged.with(routes).and_then(|(snapshot, not_admitted)| {
+            Ok((apply(snapshot, balancer, ROUTES_RESOLVE_MAX)?, not_admitted))
+        });
+        let took = os::clock::now().since(began);
+        // Long connections keep a configuration in memory that routes have replaced.
+        let in_use = balancer.replaced_configurations() / REPLACED_PER_DOUBLING;
+        let pause = ROUTES_EVERY_MIN * (1 << in_use.min(ROUTES_DOUBLINGS_MAX));
+        self.routes_due = os::clock::now() + pause.max(took * ROUTES_PAUSE_PER_WORK);
+        let took_ms = (took.as_secs_f64() * 1e6).round() / 1e3;
+        match outcome {
+            Ok((applied, not_admitted)) => {
+                let refused = not_admitted.len();
+                self.not_admitted.set(not_admitted, None);
+                if let Some(Applied { diff, generation, .. }) = applied {
+                    let changes = receipt::line(&diff);
+                    tracing::info!(
+                        generation,
+                        took_ms,
+                        changes,
+                        refused,
+                        "routes from tags in Consul have changed"
+                    );
+                }
+            }
+            Err(problem) => {
+                tagged.is_not_applied();
+                self.routes_due = self.routes_due.max(began + ROUTES_RETRY);
+                if self.not_admitted.get().problem.as_ref() != Some(&problem) {
+                    tracing::error!("routes from tags in Consul cannot be applied: {problem}");
+                }
+                self.not_admitted.set(NotAdmitted::new(), Some(problem));
+            }
+        }
     }
 
     /// Returns the functions with which the admin API reloads, upgrades and shows receipts.
@@ -64,12 +175,12 @@ impl Reloader {
     pub(crate) fn reload(&mut self, balancer: &mut Balancer, trigger: Trigger) -> Answer<Reload> {
         service_manager::notify(os::notify::reloading());
         let began = os::clock::now();
-        let Load { outcome: loaded, seen } = control::load::load(self.watch.file(), false);
+        let Load { outcome: loaded, seen, input } = control::load::load(self.watch.file(), false);
         self.watch.has_read(seen);
         let warnings = loaded.as_ref().map_or("", |loaded| &loaded.warnings).to_owned();
         let outcome = match loaded {
             Err(error) => Err(error.to_string()),
-            Ok(loaded) => apply(loaded.snapshot, balancer),
+            Ok(loaded) => self.apply_file(loaded.snapshot, input, balancer),
         };
         if trigger == Trigger::Signal {
             // Log rotation sends SIGHUP too.
@@ -104,6 +215,26 @@ impl Reloader {
         }
     }
 
+    /// Applies what the files say, with the routes that services publish.
+    fn apply_file(
+        &mut self,
+        file: Arc<Snapshot>,
+        input: Option<Input>,
+        balancer: &mut Balancer,
+    ) -> Result<Option<Applied>, String> {
+        let mut tagged = input.and_then(|input| Tagged::of(input, &file));
+        let composed = tagged.as_mut().map(|tagged| tagged.with(balancer.published_routes()));
+        let (snapshot, not_admitted, problem) = match composed {
+            Some(Ok((snapshot, not_admitted))) => (snapshot, not_admitted, None),
+            Some(Err(problem)) => (file, NotAdmitted::new(), Some(problem)),
+            None => (file, NotAdmitted::new(), None),
+        };
+        let applied = apply(snapshot, balancer, RESOLVE_MAX)?;
+        self.tagged = tagged;
+        self.not_admitted.set(not_admitted, problem);
+        Ok(applied)
+    }
+
     /// Refuses a reload during an upgrade, because the new process may have read the file already. A
     /// signal reopens the log at once and is repeated after the upgrade; other callers get an error.
     pub(crate) fn put_off(balancer: &Balancer, trigger: Trigger) -> Answer<Reload> {
@@ -116,8 +247,13 @@ impl Reloader {
     }
 }
 
-/// Applies a configuration, or returns why not. `None`: it is the one in force.
-fn apply(mut snapshot: Arc<Snapshot>, balancer: &mut Balancer) -> Result<Option<Applied>, String> {
+/// Applies a configuration, or returns why not. `None`: it is the one in force. `resolve_max`: how long new names and
+/// sources may take.
+fn apply(
+    mut snapshot: Arc<Snapshot>,
+    balancer: &mut Balancer,
+    resolve_max: Duration,
+) -> Result<Option<Applied>, String> {
     let current = balancer.published();
     Arc::make_mut(&mut snapshot).share_services(&current.snapshot);
     certificates::fill(&mut snapshot, Some(&current.snapshot), None)?;
@@ -126,7 +262,7 @@ fn apply(mut snapshot: Arc<Snapshot>, balancer: &mut Balancer) -> Result<Option<
         return Ok(None);
     }
     drop(current);
-    balancer.apply(snapshot).map(Some).map_err(|lines| lines.join("\n"))
+    balancer.apply(snapshot, resolve_max).map(Some).map_err(|lines| lines.join("\n"))
 }
 
 /// Returns the members of the receipt that only a new configuration has.

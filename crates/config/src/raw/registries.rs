@@ -115,8 +115,8 @@ fn tag_routes(mut table: Table<'_>) -> (TagRoutes, Vec<At<Arc<str>>>) {
     (routes, listeners)
 }
 
-/// Parses a host that services may publish. Not every host: whoever may register a service could take over any of
-/// them.
+/// Parses a host that services may publish. Not every host: any client that may register a service could take over
+/// any of them.
 fn allowed_host(text: &str) -> Result<HostPattern, Wrong> {
     net::host_pattern(text)?.ok_or_else(|| {
         let help = "name the hosts that services may have, such as \"*.apps.example.com\"";

@@ -8,7 +8,9 @@ use discovery::consul::{self, Reading};
 use model::Consul;
 
 use super::parsed;
-use super::queries::{self, Answered, Api, Client, Question, put_encoded, put_parameter};
+use super::queries::{
+    self, Answered, Api, Client, Question, SERVERS_EVERY_MIN, put_encoded, put_parameter,
+};
 use super::report::Sink;
 
 /// What a watch asks for.
@@ -35,8 +37,10 @@ pub(super) fn client(consul: &Consul) -> Client {
 
 /// Reports the instances that `asked` is about, now and when they change.
 pub(super) async fn watch(client: Rc<Client>, asked: Asked, sink: Sink) {
-    let question = Question { path: asked.path(), part: asked.datacenter.clone() };
-    queries::watch(client, question, async |answered| asked.read(answered).await, sink).await;
+    let asked_every_min = SERVERS_EVERY_MIN;
+    let question = Question { path: asked.path(), part: asked.datacenter.clone(), asked_every_min };
+    let tell = async |arrived, found| sink.send(arrived, found).await;
+    queries::watch(client, question, async |answered| asked.read(answered).await, tell).await;
 }
 
 /// Returns the datacenters to ask; `None` is the agent's own.
@@ -45,6 +49,25 @@ pub(super) fn datacenters(consul: &Consul) -> Vec<Option<Box<str>>> {
         [] => vec![None],
         named => named.iter().cloned().map(Some).collect(),
     }
+}
+
+/// Returns whether Consul has left out what the token may not read.
+pub(super) fn is_filtered(answered: &Answered) -> bool {
+    answered.field("x-consul-results-filtered-by-acls").is_some_and(|value| value == b"true")
+}
+
+/// Checks that an answer is one.
+///
+/// # Errors
+/// Consul refuses. One line with what it says and what to do.
+pub(super) fn check_status(answered: &Answered) -> Result<(), String> {
+    let help = match answered.status {
+        200 => return Ok(()),
+        403 => "; the token needs service:read and node:read",
+        429 => "; raise http_max_conns_per_client of Consul, or lower connections_max",
+        _ => "",
+    };
+    Err(answered.refusal("Consul", help))
 }
 
 impl Asked {
@@ -61,17 +84,8 @@ impl Asked {
     }
 
     async fn read(&self, mut answered: Answered) -> Result<Answer, String> {
-        if answered.status != 200 {
-            let help = match answered.status {
-                403 => "; the token needs service:read and node:read",
-                429 => "; raise http_max_conns_per_client of Consul, or lower connections_max",
-                _ => "",
-            };
-            return Err(answered.refusal("Consul", help));
-        }
-        // Consul has left out what the token may not read.
-        let filtered = answered.field("x-consul-results-filtered-by-acls");
-        let is_filtered = filtered.is_some_and(|value| value == b"true");
+        check_status(&answered)?;
+        let is_filtered = is_filtered(&answered);
         let reading = self.reading;
         let body = std::mem::take(&mut answered.body);
         let mut answer = parsed(body, move |body| consul::instances(body, reading)).await?;

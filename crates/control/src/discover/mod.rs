@@ -19,6 +19,7 @@ mod report;
 mod saved;
 mod sources;
 mod start;
+mod tags;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
@@ -38,11 +39,15 @@ pub use names::{Discovered, Source};
 pub(crate) use report::Reported;
 pub use sources::SourceState;
 use sources::Sources;
+use tags::Tags;
+pub(crate) use tags::{Shared as SharedTags, TagsReport};
+pub use tags::{TagsState, saved_routes};
 
 /// Every name and every source in use.
 pub(crate) struct Discovery {
     names: Names,
     sources: Sources,
+    tags: Tags,
     resolver: Vec<SocketAddr>,
     /// The services of the configuration in force.
     services: Vec<Arc<Service>>,
@@ -53,16 +58,18 @@ pub(crate) struct Discovery {
 }
 
 impl Discovery {
-    /// Returns a discovery without services. Answers are sent to `answers` and `reports`; sources keep
-    /// their last servers in `state_file`.
+    /// Returns a discovery without services. Answers are sent to `answers`, `reports` and, about routes, to `tags`, with
+    /// where these are shown; sources keep their last servers and routes in `state_file`.
     pub(crate) fn new(
         answers: mpsc::Sender<Answered>,
         reports: mpsc::Sender<Reported>,
+        tags: (mpsc::Sender<TagsReport>, Arc<SharedTags>),
         state_file: Option<PathBuf>,
     ) -> Discovery {
         Discovery {
             names: Names::new(&[], answers),
             sources: Sources::new(reports, state_file),
+            tags: Tags::new(tags.0, tags.1),
             resolver: Vec::new(),
             services: Vec::new(),
             expected: Vec::new(),
@@ -73,7 +80,12 @@ impl Discovery {
     /// Applies a changed configuration: new names and sources are asked at once, unused ones are
     /// dropped, the state of the others stays.
     pub(crate) fn follow(&mut self, snapshot: &Snapshot, now: Moment) {
+        let saved = self.sources.saved_routes();
         self.sources.follow(snapshot, now);
+        let sources = &mut self.sources;
+        let consul = snapshot.registries.consul.as_ref();
+        self.tags.follow(consul, &saved, |consul| sources.consul_client(consul), now);
+        self.sources.set_routes(self.tags.saved(now), now);
         self.services.clone_from(&snapshot.services);
         self.expected.clear();
         self.resolver.clone_from(&snapshot.resolver);
@@ -97,12 +109,16 @@ impl Discovery {
 
     /// Returns when [`Discovery::start_due`] or [`Discovery::tick`] next has work to do.
     pub(crate) fn next_due(&self) -> Option<Moment> {
-        self.names.next_due().into_iter().chain(self.sources.next_due()).min()
+        let due = [self.names.next_due(), self.sources.next_due(), self.tags.next_due()];
+        due.into_iter().flatten().min()
     }
 
     /// Does what is due for sources: servers that were held leave, and so on. Returns the services whose
     /// servers changed.
     pub(crate) fn tick(&mut self, now: Moment) -> Vec<Arc<str>> {
+        if self.tags.tick(now) {
+            self.sources.set_routes(self.tags.saved(now), now);
+        }
         let changed = self.sources.tick(now);
         self.names_are_old |= !changed.is_empty();
         changed
@@ -123,6 +139,12 @@ impl Discovery {
         changed
     }
 
+    /// Applies what a query for the routes in tags has found.
+    pub(crate) fn on_tags(&mut self, report: TagsReport, now: Moment) {
+        self.tags.on_report(report, now);
+        self.sources.set_routes(self.tags.saved(now), now);
+    }
+
     /// Saves the servers of sources for the next process.
     pub(crate) fn save(&mut self) {
         self.sources.save();
@@ -136,7 +158,7 @@ impl Discovery {
 
     /// Returns whether everything has been asked at least once.
     pub(crate) fn all_tried(&self) -> bool {
-        self.names.all_tried() && self.sources.all_tried()
+        self.names.all_tried() && self.sources.all_tried() && self.tags.is_tried()
     }
 
     /// Returns whether the addresses of a service change with those of names for which `is_changed` holds.

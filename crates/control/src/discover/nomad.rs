@@ -8,7 +8,9 @@ use discovery::nomad::{self, Reading};
 use model::Nomad;
 
 use super::parsed;
-use super::queries::{self, Answered, Api, Client, Question, put_encoded, put_parameter};
+use super::queries::{
+    self, Answered, Api, Client, Question, SERVERS_EVERY_MIN, put_encoded, put_parameter,
+};
 use super::report::Sink;
 
 /// Returns the connections to an agent.
@@ -30,9 +32,11 @@ pub(super) async fn watch(
     reading: Reading,
     sink: Sink,
 ) {
-    let question = Question { path: path(&nomad, &service), part: None };
+    let asked_every_min = SERVERS_EVERY_MIN;
+    let question = Question { path: path(&nomad, &service), part: None, asked_every_min };
     let read = async |answered| read(answered, reading.clone()).await;
-    queries::watch(client, question, read, sink).await;
+    let tell = async |arrived, found| sink.send(arrived, found).await;
+    queries::watch(client, question, read, tell).await;
 }
 
 fn path(nomad: &Nomad, service: &str) -> String {

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use discovery::{Answer, Blocking};
+use discovery::Blocking;
 use model::{BlockingQueries, HttpPeer, Moment, Text};
 use tls::rustls::ClientConfig;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
@@ -19,7 +19,6 @@ use transport::http2::Http2Client;
 use wire::http1::ResponseHead;
 
 use super::backoff::Backoff;
-use super::report::Sink;
 
 /// Maximum time for resolving the agent's name, and for connecting to one of its addresses.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -28,15 +27,15 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// Maximum size of an answer: some 10,000 instances.
 const BODY_MAX_BYTES: usize = 16 << 20;
-/// Shortest time between two queries of one watch, so that a service that changes all the time costs a
-/// bounded number of answers. Changes in between come together.
-const ASKED_EVERY_MIN: Duration = Duration::from_millis(50);
 /// How long a blocking query may wait while watches take turns.
 const TURN: Duration = Duration::from_secs(1);
 /// Maximum number of queries at the same time that do not wait.
 const QUICK_MAX: usize = 8;
 /// The largest response head accepted over HTTP/2.
 const HEAD_MAX_BYTES: u32 = 64 * 1024;
+
+/// [`Question::asked_every_min`] for the servers of one service.
+pub(super) const SERVERS_EVERY_MIN: Duration = Duration::from_millis(50);
 
 /// What is asked, and how.
 pub(super) struct Api<'a> {
@@ -56,6 +55,9 @@ pub(super) struct Question {
     pub(super) path: String,
     /// Which part is asked.
     pub(super) part: Option<Box<str>>,
+    /// Shortest time between two queries, so that something that changes all the time costs a bounded number of
+    /// answers. Changes in between come together.
+    pub(super) asked_every_min: Duration,
 }
 
 /// An answer of the agent.
@@ -95,12 +97,13 @@ pub(super) struct Client {
     failed: RefCell<Option<(Moment, String)>>,
 }
 
-/// Reports what `read` makes of the answers to `question`, now and when they change.
-pub(super) async fn watch(
+/// Reports with `tell` what `read` makes of the answers to `question`, and their indexes, now and when they change. The
+/// moment is when the answer had arrived.
+pub(super) async fn watch<T>(
     client: Rc<Client>,
     question: Question,
-    read: impl AsyncFn(Answered) -> Result<Answer, String>,
-    sink: Sink,
+    read: impl AsyncFn(Answered) -> Result<T, String>,
+    tell: impl AsyncFn(Moment, Result<(T, Option<u64>), String>),
 ) {
     let _counted = Counted::new(&client);
     let mut blocking = Blocking::new(client.index);
@@ -123,14 +126,14 @@ pub(super) async fn watch(
             Err(why) => Err(why),
         };
         let failed = found.is_err();
-        sink.send(arrived, found).await;
+        tell(arrived, found).await;
         if failed {
             // A new leader, or a catalogue that was restored, may have a smaller index.
             blocking.reset();
             tokio::time::sleep(backoff.next()).await;
         } else {
             backoff.reset();
-            let pause = ASKED_EVERY_MIN.saturating_sub(os::clock::now().since(begun));
+            let pause = question.asked_every_min.saturating_sub(os::clock::now().since(begun));
             tokio::time::sleep(pause).await;
         }
     }

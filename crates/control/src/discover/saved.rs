@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use discovery::consul::tags::SavedRoute;
 use discovery::{Saved, SavedService};
 use model::Moment;
 use os::plain_file;
@@ -42,6 +43,11 @@ impl StateFile {
     /// Returns what an earlier process has saved of a service.
     pub(super) fn saved(&self, service: &str) -> Option<&SavedService> {
         self.saved.services.get(service)
+    }
+
+    /// Returns the routes that an earlier process has saved.
+    pub(super) fn saved_routes(&self) -> &[SavedRoute] {
+        &self.saved.routes
     }
 
     /// Forgets what an earlier process has saved.
@@ -103,13 +109,14 @@ impl Progress {
             let path = path.display().to_string();
             tracing::warn!(
                 path, %error,
-                "cannot save the servers of sources; a start while a source does not answer will lack them"
+                "cannot save the servers and routes of sources; a start while a source does not answer will lack them"
             );
         }
     }
 }
 
-fn read(path: &Path) -> Saved {
+/// Reads the file; empty if there is none, or if it cannot be read, which is logged.
+pub(super) fn read(path: &Path) -> Saved {
     let read = match plain_file::read(path, FILE_MAX_BYTES) {
         Ok((bytes, _)) => Saved::parse(&bytes),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Saved::default()),
@@ -117,7 +124,7 @@ fn read(path: &Path) -> Saved {
     };
     read.unwrap_or_else(|error| {
         let path = path.display().to_string();
-        tracing::warn!(path, error, "cannot read the saved servers; they are not used");
+        tracing::warn!(path, error, "cannot read the saved servers and routes; they are not used");
         Saved::default()
     })
 }

@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use discovery::consul::tags::SavedRoute;
 use discovery::{Saved, ServiceSource, SetState};
-use model::{Discover, Listing, Moment, ServerSpec, Snapshot};
+use model::{Consul, Discover, Listing, Moment, ServerSpec, Snapshot};
 use tokio::sync::mpsc;
 
 use super::followed::Followed;
+use super::queries::Client;
 use super::report::{Origin, Reported, Sink};
 use super::saved::StateFile;
 use super::start::{self, Clients, Settings};
@@ -40,6 +43,8 @@ pub(crate) struct Sources {
     /// When the sets of services have something to do; those that have.
     due: BTreeMap<Arc<str>, Moment>,
     state_file: StateFile,
+    /// Published routes, which are saved with the servers.
+    routes: Vec<SavedRoute>,
 }
 
 impl Sources {
@@ -52,6 +57,7 @@ impl Sources {
             watches: 0,
             due: BTreeMap::new(),
             state_file: StateFile::read(state_file),
+            routes: Vec::new(),
         }
     }
 
@@ -190,6 +196,24 @@ impl Sources {
         changed
     }
 
+    /// Returns the connections to Consul.
+    pub(crate) fn consul_client(&mut self, consul: &Arc<Consul>) -> Rc<Client> {
+        self.clients.consul(consul)
+    }
+
+    /// Returns the routes that an earlier process has saved; none after the first configuration.
+    pub(crate) fn saved_routes(&self) -> Vec<SavedRoute> {
+        self.state_file.saved_routes().to_vec()
+    }
+
+    /// Sets the routes to be saved with the servers.
+    pub(crate) fn set_routes(&mut self, routes: Vec<SavedRoute>, now: Moment) {
+        if self.routes != routes {
+            self.routes = routes;
+            self.state_file.changed(now);
+        }
+    }
+
     /// Writes the state file now, unless it is up to date. For the end of the process, and for an upgrade.
     pub(crate) fn save(&mut self) {
         if self.state_file.is_behind() {
@@ -200,6 +224,7 @@ impl Sources {
 
     fn saved(&self) -> Saved {
         let mut saved = Saved::default();
+        saved.routes.clone_from(&self.routes);
         for (name, followed) in self.current.iter().filter(|(_, one)| one.source.policy().saved) {
             let service = followed.source.saved();
             saved.services.extend(service.map(|service| (name.to_string(), service)));

@@ -84,6 +84,10 @@ pub(super) struct Clients {
 }
 
 impl Clients {
+    pub(super) fn consul(&mut self, settings: &Arc<Consul>) -> Rc<Client> {
+        client(&mut self.consul, settings, consul::client)
+    }
+
     /// Drops those of other settings.
     pub(super) fn retain(&mut self, snapshot: &Snapshot) {
         let Registries { consul, nomad, etcd } = &snapshot.registries;
@@ -118,7 +122,7 @@ pub(super) fn tasks(
     let (port, limits) = (policy.port, policy.limits);
     let task = match (&policy.source, settings) {
         (ServerSource::Consul { service, tag }, Settings::Consul(consul)) => {
-            let client = client(&mut clients.consul, consul, consul::client);
+            let client = clients.consul(consul);
             let watches = settings.parts().into_iter().enumerate().map(|(part, datacenter)| {
                 let asked = consul::Asked {
                     service: Arc::clone(service),

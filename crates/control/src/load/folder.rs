@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::env::VarError;
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
+use std::hash::Hash;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -28,10 +29,13 @@ pub struct Folder {
     main: PathBuf,
     read: RefCell<HashMap<PathBuf, Outcome>>,
     secrets: RefCell<HashMap<PathBuf, Outcome>>,
+    names: RefCell<HashMap<(PathBuf, String), Names>>,
+    texts: RefCell<HashMap<PathBuf, Result<Included, Unreadable>>>,
     seen: RefCell<Vec<Seen>>,
 }
 
 type Outcome = Result<Found, Unreadable>;
+type Names = Result<Vec<OsString>, Unreadable>;
 
 impl Folder {
     /// Returns the environment of the configuration file at `path`.
@@ -41,13 +45,15 @@ impl Folder {
             main: path.to_path_buf(),
             read: RefCell::default(),
             secrets: RefCell::default(),
+            names: RefCell::default(),
+            texts: RefCell::default(),
             seen: RefCell::default(),
         }
     }
 
     /// Returns every file that was requested, including those that could not be read.
-    pub fn into_seen(self) -> Vec<Seen> {
-        self.seen.into_inner()
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.borrow().clone()
     }
 
     fn look(&self, path: &Path) -> Outcome {
@@ -76,6 +82,28 @@ impl Folder {
         }
     }
 
+    fn look_into(&self, path: &Path, pattern: &str) -> Names {
+        let names = seen::names(path, pattern);
+        self.seen.borrow_mut().push(Seen::of_names(path, pattern, names.as_deref().ok()));
+        let names = names.map_err(|error| self.unreadable(path, &error))?;
+        if names.is_empty() {
+            // It may not exist.
+            fs::metadata(path).map_err(|error| self.unreadable(path, &error))?;
+        }
+        Ok(names)
+    }
+
+    fn look_at_text(&self, path: &Path) -> Result<Included, Unreadable> {
+        let is_matched = self.seen.borrow().iter().any(|seen| seen.lists(path));
+        let seen = if is_matched { Seen::of_matched(path) } else { Seen::now(path) };
+        self.seen.borrow_mut().push(seen);
+        let (bytes, metadata) = self.bytes(path, FILE_MAX_BYTES)?;
+        let is_main = fs::metadata(&self.main)
+            .is_ok_and(|main| (main.dev(), main.ino()) == (metadata.dev(), metadata.ino()));
+        let material = Material { path: path.to_path_buf(), bytes: bytes.into() };
+        Ok(Included { material, is_main })
+    }
+
     fn unreadable(&self, path: &Path, error: &io::Error) -> Unreadable {
         let help = match error.kind() {
             io::ErrorKind::NotFound if path.starts_with(&self.base) => {
@@ -95,6 +123,20 @@ impl Folder {
     }
 }
 
+/// Returns what `known` has for `key`, or else what `read` returns, which is remembered.
+fn read_once<K: Eq + Hash, T: Clone>(
+    known: &RefCell<HashMap<K, T>>,
+    key: K,
+    read: impl FnOnce(&K) -> T,
+) -> T {
+    if let Some(outcome) = known.borrow().get(&key) {
+        return outcome.clone();
+    }
+    let outcome = read(&key);
+    known.borrow_mut().insert(key, outcome.clone());
+    outcome
+}
+
 fn refused(why: String) -> Unreadable {
     Unreadable { why, help: None, is_denied: false, is_missing: false }
 }
@@ -109,35 +151,18 @@ fn found_at(path: &Path, bytes: Vec<u8>, metadata: &Metadata) -> Found {
 
 impl Surroundings for Folder {
     fn file(&self, path: &Path) -> Outcome {
-        let path = self.base.join(path);
-        if let Some(outcome) = self.read.borrow().get(&path) {
-            return outcome.clone();
-        }
-        let outcome = self.look(&path);
-        self.read.borrow_mut().insert(path, outcome.clone());
-        outcome
+        read_once(&self.read, self.base.join(path), |path| self.look(path))
     }
 
     fn secret(&self, path: &Path, bytes_max: u64) -> Outcome {
-        let path = self.base.join(path);
-        if let Some(outcome) = self.secrets.borrow().get(&path) {
-            return outcome.clone();
-        }
-        let outcome = self.look_at_secret(&path, bytes_max);
-        self.secrets.borrow_mut().insert(path, outcome.clone());
-        outcome
+        read_once(&self.secrets, self.base.join(path), |path| self.look_at_secret(path, bytes_max))
     }
 
-    fn names(&self, folder: &Path, pattern: &str) -> Result<Vec<OsString>, Unreadable> {
+    fn names(&self, folder: &Path, pattern: &str) -> Names {
         let path = self.base.join(folder);
-        let names = seen::names(&path, pattern);
-        self.seen.borrow_mut().push(Seen::of_names(&path, pattern, names.as_deref().ok()));
-        let names = names.map_err(|error| self.unreadable(&path, &error))?;
-        if names.is_empty() {
-            // It may not exist.
-            fs::metadata(&path).map_err(|error| self.unreadable(&path, &error))?;
-        }
-        Ok(names)
+        read_once(&self.names, (path, pattern.to_owned()), |(path, pattern)| {
+            self.look_into(path, pattern)
+        })
     }
 
     fn absolute(&self, path: &Path) -> PathBuf {
@@ -147,14 +172,7 @@ impl Surroundings for Folder {
     }
 
     fn text(&self, path: &Path) -> Result<Included, Unreadable> {
-        let path = self.base.join(path);
-        let is_matched = self.seen.borrow().iter().any(|seen| seen.lists(&path));
-        let seen = if is_matched { Seen::of_matched(&path) } else { Seen::now(&path) };
-        self.seen.borrow_mut().push(seen);
-        let (bytes, metadata) = self.bytes(&path, FILE_MAX_BYTES)?;
-        let is_main = fs::metadata(&self.main)
-            .is_ok_and(|main| (main.dev(), main.ino()) == (metadata.dev(), metadata.ino()));
-        Ok(Included { material: Material { path, bytes: bytes.into() }, is_main })
+        read_once(&self.texts, self.base.join(path), |path| self.look_at_text(path))
     }
 
     fn variable(&self, name: &str) -> Result<String, String> {
@@ -200,7 +218,7 @@ mod tests {
         let missing = why("missing.pem");
         assert!(missing.help.unwrap().contains(folder.join("missing.pem").to_str().unwrap()));
 
-        let seen = around.into_seen();
+        let seen = around.seen();
         let names: Vec<_> = seen.iter().filter_map(|seen| seen.path().file_name()).collect();
         assert_eq!(names, ["a.pem", "large", "certs", "missing.pem"]);
         assert!(seen[3].is_missing());

@@ -83,6 +83,40 @@ pub struct Load {
     /// The file itself, then every file that it includes or names, as they were just before they were read. A
     /// change of any of them may change the outcome.
     pub seen: Vec<Seen>,
+    /// What was read, for a configuration with further tables; `None` if the file could not be read.
+    pub input: Option<Input>,
+}
+
+/// The files of a configuration as they were read: it can be checked again without reading them again.
+pub struct Input {
+    text: String,
+    name: String,
+    folder: Folder,
+}
+
+impl Input {
+    /// Checks the configuration with tables that are in no file. There are no warnings: those about the files are
+    /// known, and the tables are not the operator's.
+    ///
+    /// # Errors
+    /// The additions that have mistakes, each with the first one in one line; none if the mistakes are in no addition.
+    pub fn with(
+        &self,
+        additions: &[config::Addition],
+    ) -> Result<Arc<Snapshot>, Vec<(String, String)>> {
+        let checked = config::check_with(&self.text, &self.name, &self.folder, additions);
+        checked.map(|checked| Arc::new(checked.snapshot)).map_err(|report| {
+            let at_fault = report.additions_at_fault().into_iter();
+            at_fault.map(|(name, why)| (name.to_owned(), why.to_owned())).collect()
+        })
+    }
+}
+
+/// Shows no contents, which may be secret.
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// Loads the configuration file at `path`. `colour`: whether what is rendered may use terminal
@@ -93,13 +127,17 @@ pub fn load(path: &Path, colour: bool) -> Load {
         Ok(text) => text,
         Err(source) => {
             let path = path.to_path_buf();
-            return Load { outcome: Err(LoadError::Unreadable { path, source }), seen };
+            return Load {
+                outcome: Err(LoadError::Unreadable { path, source }),
+                seen,
+                input: None,
+            };
         }
     };
-    let folder = Folder::of(path);
-    let outcome = check(&text, &path.display().to_string(), &folder, colour);
-    seen.extend(folder.into_seen());
-    Load { outcome, seen }
+    let (folder, name) = (Folder::of(path), path.display().to_string());
+    let outcome = check(&text, &name, &folder, colour);
+    seen.extend(folder.seen());
+    Load { outcome, seen, input: Some(Input { text, name, folder }) }
 }
 
 /// Checks a configuration's text; `name` is the file name shown in errors.
@@ -117,11 +155,12 @@ pub fn check(
             warnings: checked.report.render(colour),
             snapshot: Arc::new(checked.snapshot),
         }),
-        Err(report) => Err(LoadError::Invalid {
-            mistakes: report.found.len(),
-            rendered: report.render(colour),
-        }),
+        Err(report) => Err(invalid(&report, colour)),
     }
+}
+
+fn invalid(report: &config::Report, colour: bool) -> LoadError {
+    LoadError::Invalid { mistakes: report.found.len(), rendered: report.render(colour) }
 }
 
 /// Returns the text of the configuration file at `path`: at most [`FILE_MAX_BYTES`] of it are read,

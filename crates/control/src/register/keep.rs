@@ -152,7 +152,10 @@ impl Kept {
             match self.read(&details, status == CheckStatus::Passing).await? {
                 Next::Report => {}
                 Next::Register => self.registered = None,
-                Next::Leave => return self.as_owner(),
+                Next::Leave => {
+                    (self.registered_since, self.check) = (None, None);
+                    return self.as_owner();
+                }
             }
         } else if self.ownership.is_lost() {
             return self.as_owner();

@@ -1,7 +1,7 @@
 //! The registration of a listener of Weir: what is sent to the agent, and what its answers mean.
 //!
 //! The entry has a TTL check: Weir reports its state every [`HEARTBEAT`], and Consul sets the check to critical when
-//! it hears nothing for [`TTL_S`]. An agent that has lost its data does not know the check; then Weir registers
+//! it receives no report for [`TTL_S`]. An agent that has lost its data does not know the check; then Weir registers
 //! again. Formats are those of Consul's HTTP API (`/v1/agent/service`, `/v1/agent/check`).
 
 use std::sync::Arc;

@@ -58,8 +58,23 @@ pub struct SourcesGauges {
     pub services: Vec<SourceGauges>,
     /// The entries of listeners in Consul.
     pub registrations: Vec<RegistrationGauges>,
+    /// The routes that services publish in Consul's tags; `None`: they publish none.
+    pub tags: Option<TagGauges>,
     /// From the arrival of an answer until all workers use it, for those that changed servers.
     pub propagation: HistogramTotals,
+}
+
+/// The routes that services publish in Consul's tags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TagGauges {
+    /// Routes in force whose service is listed.
+    pub published: usize,
+    /// Routes in force whose service is no longer listed.
+    pub held: usize,
+    /// Tags and routes that are refused.
+    pub refused: u64,
+    /// Whether Consul cannot be read at present.
+    pub is_failing: bool,
 }
 
 /// The entry of one listener in Consul.

@@ -24,7 +24,7 @@ use families::{Distribution, Families, Kind, Label};
 pub use gauges::{
     BudgetGauges, CertificateGauges, FindingGauges, Gauges, KeySetGauges, ListenerGauges,
     ProbeGauges, ProcessGauges, RegistrationGauges, ReloadGauges, ServerGauges, ServiceGauges,
-    SourceGauges, SourcesGauges, TelemetryGauges,
+    SourceGauges, SourcesGauges, TagGauges, TelemetryGauges,
 };
 use protobuf::MetricFamily;
 

@@ -1,10 +1,11 @@
-//! Metric families of the sources that services take their servers from, and of the entries of listeners in Consul.
+//! Metric families of the sources that services take their servers from, of the entries of
+//! listeners in Consul, and of the routes from there.
 
 use super::families::{Families, Kind};
-use super::{SourceGauges, SourcesGauges, write_histogram};
+use super::{SourceGauges, SourcesGauges, TagGauges, write_histogram};
 
 pub(super) fn write_sources(sources: &SourcesGauges, families: &mut Families) {
-    let SourcesGauges { services, registrations, propagation } = sources;
+    let SourcesGauges { services, registrations, tags, propagation } = sources;
     if !registrations.is_empty() {
         let mut failing = families.family(
             "weir_registration_failing",
@@ -15,6 +16,9 @@ pub(super) fn write_sources(sources: &SourcesGauges, families: &mut Families) {
         for one in registrations {
             failing.sample(&[("listener", &one.listener)], u64::from(one.is_failing));
         }
+    }
+    if let Some(tags) = tags {
+        write_tags(tags, families);
     }
     if services.is_empty() {
         return;
@@ -54,6 +58,30 @@ pub(super) fn write_sources(sources: &SourcesGauges, families: &mut Families) {
         "From the arrival of an answer that changes a service's servers until all workers use them.",
     );
     write_histogram(&[], propagation, true, &mut family);
+}
+
+fn write_tags(tags: &TagGauges, families: &mut Families) {
+    let TagGauges { published, held, refused, is_failing } = *tags;
+    let mut routes = families.family(
+        "weir_published_routes",
+        Kind::Gauge,
+        None,
+        "Routes from tags in Consul, by state: published (in force), held (in force, though their service is no \
+         longer listed), refused.",
+    );
+    for (state, count) in
+        [("published", published as u64), ("held", held as u64), ("refused", refused)]
+    {
+        routes.sample(&[("state", &state)], count);
+    }
+    let mut failing = families.family(
+        "weir_published_routes_failing",
+        Kind::Gauge,
+        None,
+        "1 while Consul cannot be asked for tags, or the routes cannot be applied; the last routes stay in force \
+         then.",
+    );
+    failing.sample(&[], u64::from(is_failing));
 }
 
 /// A gauge of each service: name, help, value.

@@ -214,6 +214,7 @@ fn sources() -> SourcesGauges {
             is_failing: true,
             refused: 2,
         }],
+        tags: Some(TagGauges { published: 3, held: 1, refused: 2, is_failing: false }),
         registrations: vec![RegistrationGauges { listener: "public".into(), is_failing: true }],
         propagation: {
             let took = SharedHistogram::default();

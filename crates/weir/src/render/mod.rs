@@ -19,7 +19,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use health::report::Report;
-use model::{AccessLog, Listener, LogFormat, Metrics, MetricsListener, Otlp, Protocol, Snapshot};
+use model::units::show_duration;
+use model::{
+    AccessLog, Listener, LogFormat, Metrics, MetricsListener, Otlp, Protocol, RouteTagFormat,
+    Snapshot, TagRoutes,
+};
 
 use columns::Columns;
 
@@ -33,9 +37,25 @@ pub(crate) fn explain(snapshot: &Snapshot, plan: &Report, colour: bool) -> Strin
         section(&mut out, "TLS", &tls, colour);
     }
     section(&mut out, "Routes, in the order in which they match", &routes::table(snapshot), colour);
+    let consul = snapshot.registries.consul.as_ref();
+    if let Some(routes) = consul.and_then(|consul| consul.routes.as_ref()) {
+        section(&mut out, "Routes from tags in Consul", &published_routes(routes), colour);
+    }
     section(&mut out, "Services", &services::text(snapshot), colour);
     section(&mut out, "Probe plan", &plan::text(plan), colour);
     out
+}
+
+fn published_routes(routes: &TagRoutes) -> String {
+    let TagRoutes { hosts, formats, listeners, hold_max } = routes;
+    let mut columns = Columns::plain();
+    let mut row = |name: &str, value: String| columns.row([name.to_owned(), value]);
+    row("hosts", hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+    row("formats", formats.iter().map(RouteTagFormat::as_str).collect::<Vec<_>>().join(", "));
+    row("listeners", if listeners.is_empty() { "all".to_owned() } else { listeners.join(", ") });
+    let held = format!("for {} after a service is no longer listed", show_duration(*hold_max));
+    row("kept", held);
+    columns.text()
 }
 
 fn section(out: &mut String, heading: &str, body: &str, colour: bool) {
@@ -59,9 +79,9 @@ fn balancer(snapshot: &Snapshot) -> String {
     row("zone", snapshot.zone.as_deref().unwrap_or("none").to_owned());
     row("workers", snapshot.workers.map_or("one per core".to_owned(), |n| n.to_string()));
     row("connections", format!("at most {}", snapshot.connections_max));
-    let within = model::units::show_duration(snapshot.drain_max);
+    let within = show_duration(snapshot.drain_max);
     let delay = Some(snapshot.drain_delay).filter(|delay| !delay.is_zero());
-    let delay = delay.map(|delay| format!("after {}, ", model::units::show_duration(delay)));
+    let delay = delay.map(|delay| format!("after {}, ", show_duration(delay)));
     row("stopping", format!("{}within {within}", delay.unwrap_or_default()));
     if let Some((user, group)) = &snapshot.run_as {
         let group = group.as_ref().map(|group| format!(", group {group}"));
@@ -82,7 +102,7 @@ fn balancer(snapshot: &Snapshot) -> String {
     if *server_histograms {
         row("histograms", "also for each server".to_owned());
     }
-    let every = model::units::show_duration(*interval);
+    let every = show_duration(*interval);
     for (name, target) in [("statsd", statsd), ("graphite", graphite)] {
         if let Some(target) = target {
             row(name, format!("{target}, every {every}, as {prefix}.…"));
@@ -115,9 +135,8 @@ fn balancer(snapshot: &Snapshot) -> String {
 /// Says what a collector is sent.
 fn sent(otlp: &Otlp) -> String {
     let traces = otlp.traces.as_ref().map(|_| "traces".to_owned());
-    let metrics = otlp
-        .metrics_interval
-        .map(|every| format!("metrics every {}", model::units::show_duration(every)));
+    let metrics =
+        otlp.metrics_interval.map(|every| format!("metrics every {}", show_duration(every)));
     let logs = otlp.logs.then(|| "the log".to_owned());
     let parts: Vec<String> = [traces, metrics, logs].into_iter().flatten().collect();
     let what = if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") };

@@ -9,8 +9,9 @@ use admin_api::Word;
 use admin_api::causes::Cause;
 use admin_api::findings::{Findings, SeenFinding};
 use admin_api::maintenance::Maintenance;
+use admin_api::published::TagSource;
 use admin_api::requests::{Request, Requests};
-use admin_api::services::{Server, Service, ServiceSource, UnresolvedServer};
+use admin_api::services::{RefusedEntry, Server, Service, ServiceSource, UnresolvedServer};
 use admin_api::status::{Registration, Status};
 use admin_api::traffic::{ServerWindow, ServiceTraffic, Traffic};
 use diagnose::finding::Finding;
@@ -72,6 +73,10 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
             let _ = writeln!(out, "{}: {}", listener.name, registration(entry));
         }
     }
+    if let Some(source) = &look.status.published_routes {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "routes from tags in Consul: {}", tag_source(source));
+    }
     for row in &look.status.maintenance {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{}", maintenance(row));
@@ -118,6 +123,50 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
     out
 }
 
+/// Returns one line on the routes that services publish.
+fn tag_source(source: &TagSource) -> String {
+    let TagSource { published, held, refused, refused_examples, .. } = source;
+    let mut out = format!("{published} published");
+    if *held > 0 {
+        let _ = write!(out, ", {held} of services no longer listed but kept");
+    }
+    put_refused(&mut out, *refused, refused_examples);
+    let answered = source.answered_ms_ago.map(|ms| format!("answered {} ago", ago(ms)));
+    let _ = write!(out, "; {}", answered.as_deref().unwrap_or("no answer yet, earlier routes"));
+    put_index(&mut out, source.index);
+    put_failure(&mut out, source.error.as_deref(), source.failing_for_ms);
+    out
+}
+
+fn ago(ms: f64) -> String {
+    traffic::elapsed((ms / 1e3) as u64)
+}
+
+fn put_refused(out: &mut String, refused: u64, examples: &[RefusedEntry]) {
+    if refused > 0 {
+        // Writing to a String cannot fail.
+        let _ = write!(out, ", {refused} refused");
+        if let Some(first) = examples.first() {
+            let _ = write!(out, " ({}: {})", first.object, first.why);
+        }
+    }
+}
+
+fn put_index(out: &mut String, index: Option<u64>) {
+    if let Some(index) = index {
+        // Writing to a String cannot fail.
+        let _ = write!(out, ", index {index}");
+    }
+}
+
+fn put_failure(out: &mut String, error: Option<&str>, failing_for_ms: Option<f64>) {
+    if let Some(error) = error {
+        let since = failing_for_ms.map(|ms| format!(" for {}", ago(ms))).unwrap_or_default();
+        // Writing to a String cannot fail.
+        let _ = write!(out, "; FAILING{since}: {error}");
+    }
+}
+
 /// Returns one line on where a service's servers come from.
 fn source(source: &ServiceSource) -> String {
     let ServiceSource { source: name, listed, not_ready, held, flapping, refused, .. } = source;
@@ -130,23 +179,13 @@ fn source(source: &ServiceSource) -> String {
     for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
         let _ = write!(out, ", {count} {what}");
     }
-    if *refused > 0 {
-        let _ = write!(out, ", {refused} refused");
-        if let Some(first) = source.refused_examples.first() {
-            let _ = write!(out, " ({}: {})", first.object, first.why);
-        }
-    }
-    let ago = |ms: f64| traffic::elapsed((ms / 1e3) as u64);
+    put_refused(&mut out, *refused, &source.refused_examples);
     let answered = source.answered_ms_ago.map(|ms| format!("answered {} ago", ago(ms)));
     let none =
         if source.restored { "no answer yet, servers of the last run" } else { "no answer yet" };
     let _ = write!(out, "; {}", answered.as_deref().unwrap_or(none));
-    if let Some(index) = source.index {
-        let _ = write!(out, ", index {index}");
-    }
-    if let (Some(error), Some(ms)) = (&source.error, source.failing_for_ms) {
-        let _ = write!(out, "; FAILING for {}: {error}", ago(ms));
-    }
+    put_index(&mut out, source.index);
+    put_failure(&mut out, source.error.as_deref(), source.failing_for_ms);
     out
 }
 

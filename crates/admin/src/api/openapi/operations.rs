@@ -7,6 +7,7 @@ use admin_api::checks::Plan;
 use admin_api::findings::Findings;
 use admin_api::history::History;
 use admin_api::maintenance::{Maintenance, MaintenanceRequest};
+use admin_api::published::PublishedRoutes;
 use admin_api::receipt::{Reload, Reloads, Upgrade};
 use admin_api::requests::{EndedRequests, Requests};
 use admin_api::routes::RouteExplanation;
@@ -181,6 +182,13 @@ pub(super) fn traffic() -> Vec<Operation> {
         .at([SERVICE])
         .refuses(&[(400, "The path is not readable."), (404, "There is no such service.")]),
         explain_route(),
+        Operation::new(
+            ("get", "/api/v1/routes/published"),
+            "publishedRoutes",
+            "The routes that services publish in Consul's tags",
+            "The routes, by service, host and path, and their source.",
+            json_of::<PublishedRoutes>(),
+        ),
         requests(),
         ended_requests(),
         current_traffic(),

@@ -87,7 +87,7 @@ static CONSUL_ROUTES: TableSpec = TableSpec {
             "hosts",
             Kind::List(&HOST),
             Absent::Required,
-            "The hosts that services may publish: exact, or `\"*.example.com\"` for every subdomain. Whoever may register a service can take over any of them.",
+            "The hosts that services may publish: exact, or `\"*.example.com\"` for every subdomain. Any client that may register a service can take over any of them.",
         ),
         key(
             "formats",

@@ -106,7 +106,7 @@ impl Reloader {
     }
 
     /// Applies the routes that services publish now to the configuration in force, if there are others and the last
-    /// time was not just now. If they cannot be applied, those before stay until they change again.
+    /// time was not just now. If they cannot be applied, those before stay, and it is tried again later.
     pub(crate) fn follow_routes(&mut self, balancer: &mut Balancer) {
         let began = os::clock::now();
         if began < self.routes_due {

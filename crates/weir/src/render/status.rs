@@ -193,18 +193,15 @@ fn source(source: &ServiceSource) -> String {
 fn registration(entry: &Registration) -> String {
     let Registration { service, address, check, registered_for_ms, failing_for_ms, error, .. } =
         entry;
-    let ago = |ms: f64| traffic::elapsed((ms / 1e3) as u64);
-    let mut since = match registered_for_ms {
+    let mut out = match registered_for_ms {
         Some(ms) => format!("registered as {service} at {address} for {}", ago(*ms)),
         None => format!("not registered yet as {service} at {address}"),
     };
     if let Some(check) = check {
-        let _ = write!(since, ", check {check}");
+        let _ = write!(out, ", check {check}");
     }
-    match (error, failing_for_ms) {
-        (Some(error), Some(ms)) => format!("{since}; FAILING for {}: {error}", ago(*ms)),
-        _ => since,
-    }
+    put_failure(&mut out, error.as_deref(), *failing_for_ms);
+    out
 }
 
 /// Returns one line on a service or route in maintenance.

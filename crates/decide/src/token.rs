@@ -8,6 +8,8 @@ use std::net::IpAddr;
 
 use model::{Address, AffinityKey};
 
+pub(crate) use model::mix;
+
 use crate::query;
 
 /// Returns the token of the server at `address` for affinity cookies: `SipHash-2-4` (Aumasson and
@@ -110,15 +112,6 @@ fn hash_bytes(part: impl Iterator<Item = u8>) -> u64 {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     mix(fnv)
-}
-
-/// Spreads every bit of `x` over all bits of the result; one to one (the finalizer of `SplitMix64`,
-/// Steele, Lea and Flood 2014).
-pub(crate) fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

@@ -19,9 +19,11 @@ mod discover;
 mod endpoint;
 mod error_page;
 mod filter;
+mod fleet;
 pub mod histogram;
 mod log;
 mod maintenance;
+mod mix;
 mod moment;
 mod networks;
 mod otlp;
@@ -67,11 +69,13 @@ pub use discover::{
 pub use endpoint::{EndpointRow, EndpointSet};
 pub use error_page::{ErrorPage, ErrorSet};
 pub use filter::{Compression, ContentCoding, MediaRange, RequestFilter, ResponseFilter};
+pub use fleet::Fleet;
 pub use log::{
     AccessLog, Facility, Log, LogField, LogFormat, LogMember, LogSample, RedactQuery, SampleClass,
     Syslog, SyslogTarget,
 };
 pub use maintenance::{Maintained, Maintenance};
+pub use mix::mix;
 pub use moment::Moment;
 pub use networks::Networks;
 pub use otlp::{Otlp, TraceSample};

@@ -32,6 +32,13 @@ impl Moment {
     pub const fn since(self, earlier: Moment) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
+
+    /// Returns the moment this long before; the start of the process if that is later.
+    #[must_use]
+    pub fn before(self, ago: Duration) -> Moment {
+        let micros = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
+        Moment(self.0.saturating_sub(micros))
+    }
 }
 
 impl Add<Duration> for Moment {

@@ -1,0 +1,29 @@
+//! The fleet of a balancer: how its members find each other, and how they share health checks.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::{Discover, ServerTarget, Text};
+
+/// A fleet of balancers, as one of its members is configured. The member's zone is [`crate::Snapshot::zone`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fleet {
+    /// The UDP address that it listens on; its port is not 0.
+    pub address: SocketAddr,
+    /// Where other members send datagrams: neither an unspecified nor a multicast address; its port is not 0.
+    pub advertise: SocketAddr,
+    /// Its name, unique in the fleet, of 1 to 64 bytes; `None`: the machine's host name.
+    pub name: Option<Arc<str>>,
+    /// The machine that it runs on, as other members see it, of 1 to 64 bytes; `None`: the machine's host name.
+    pub host: Option<Arc<str>>,
+    /// Members to join: IP addresses and names, never Unix sockets. At most 64. Any of them suffice, since they
+    /// know the others.
+    pub members: Vec<ServerTarget>,
+    /// A source that lists members to join.
+    pub discover: Option<Arc<Discover>>,
+    /// One to four different secrets of 32 to 4,096 bytes, without white space around them. The first seals
+    /// datagrams; all are accepted.
+    pub keys: Vec<Text>,
+    /// How many members of each zone run each health check: 1 to 8.
+    pub probers: u8,
+}

@@ -18,6 +18,7 @@ export type Status = {
   maintenance: Array<Maintenance>;
   acme: Acme | null;
   published_routes: TagSource | null;
+  fleet: FleetSummary | null;
 };
 
 export type Connections = {
@@ -92,6 +93,28 @@ export type TagSource = {
 export type RefusedEntry = {
   object: string;
   why: string;
+};
+
+export type FleetSummary = {
+  error: string | null;
+  name: string | null;
+  members: number;
+  members_in_zone: number;
+  probers: number;
+  probes: SharedProbes;
+  ignored: Array<IgnoredMember>;
+  name_conflicts: number;
+};
+
+export type SharedProbes = {
+  assigned: number;
+  stood_in: number;
+  relied: number;
+};
+
+export type IgnoredMember = {
+  name: string;
+  probes: number;
 };
 
 export type Services = {
@@ -264,6 +287,35 @@ export type PublishedRoute = {
   published_ms_ago: number | null;
   held_for_ms: number | null;
   refused: string | null;
+};
+
+export type Fleet = {
+  error: string | null;
+  own: FleetMember | null;
+  members: Array<FleetMember>;
+  probers: number;
+  probes: SharedProbes;
+  ignored: Array<IgnoredMember>;
+  datagrams: Datagrams;
+  name_conflicts: number;
+  rejoins: number;
+};
+
+export type FleetMember = {
+  name: string;
+  address: string;
+  zone: string | null;
+  host: string;
+};
+
+export type Datagrams = {
+  accepted: number;
+  refused: Record<string, number>;
+  unread: number;
+  sent: number;
+  send_errors: number;
+  received_bytes: number;
+  sent_bytes: number;
 };
 
 export type Requests = {

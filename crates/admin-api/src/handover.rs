@@ -39,6 +39,9 @@ pub struct Manifest {
     /// The listening socket for metrics, if there is one. Absent from versions without it.
     #[serde(default)]
     pub metrics: Option<Metrics>,
+    /// The socket on which the fleet's other members are heard, if there is a fleet. Absent from versions without it.
+    #[serde(default)]
+    pub fleet: Option<FleetSocket>,
     /// State of servers. On reading, rows that are not understood are left out: the new process
     /// finds out for itself.
     #[serde(default, deserialize_with = "understood")]
@@ -88,6 +91,15 @@ pub struct Admin {
 /// The socket for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metrics {
+    /// Where it listens, as configured.
+    pub address: SocketAddr,
+    /// Its descriptor.
+    pub socket: i32,
+}
+
+/// The socket on which the fleet's other members are heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetSocket {
     /// Where it listens, as configured.
     pub address: SocketAddr,
     /// Its descriptor.

@@ -9,6 +9,7 @@ pub mod causes;
 pub mod changes;
 pub mod checks;
 pub mod findings;
+pub mod fleet;
 pub mod handover;
 pub mod history;
 pub mod maintenance;

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Word;
+use crate::fleet::FleetSummary;
 use crate::maintenance::Maintenance;
 use crate::published::TagSource;
 
@@ -36,6 +37,9 @@ pub struct Status {
     pub acme: Option<Acme>,
     /// The source of routes that services publish in Consul's tags; null: they publish none.
     pub published_routes: Option<TagSource>,
+    /// The fleet of balancers that this one belongs to; null: there is none, or this process has not joined it yet or
+    /// has left it.
+    pub fleet: Option<FleetSummary>,
 }
 
 /// Certificates that are obtained and renewed by ACME.

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use admin_api::fleet::Fleet;
 use decide::{Published, ServiceView};
 use model::{Address, Health, Maintained, Moment};
 use observe::exposition::protobuf::MetricFamily;
 use observe::exposition::{
-    CertificateGauges, FindingGauges, Format, Gauges, ListenerGauges, ServerGauges, ServiceGauges,
-    write,
+    CertificateGauges, FindingGauges, FleetGauges, Format, Gauges, ListenerGauges, ServerGauges,
+    ServiceGauges, write,
 };
 
 use crate::Exposed;
@@ -58,6 +59,7 @@ fn gauges<'a>(
         server_histograms: published.snapshot.metrics.server_histograms,
         probes: (sources.probes)(),
         sources: sources.server_source_gauges.as_ref().map(|all| all()).unwrap_or_default(),
+        fleet: sources.fleet.as_ref().and_then(|fleet| fleet()).map(fleet_gauges),
         telemetry: sources.telemetry.as_ref().map(|counts| counts()).unwrap_or_default(),
     }
 }
@@ -146,4 +148,28 @@ fn servers<'a>(
             latency: &endpoint.state.latency,
         }
     })
+}
+
+fn fleet_gauges(fleet: Fleet) -> FleetGauges {
+    let members = fleet.summary().members;
+    let Fleet { probes, ignored, datagrams, .. } = fleet;
+    let of_datagrams = [
+        ("accepted", datagrams.accepted),
+        ("unread", datagrams.unread),
+        ("sent", datagrams.sent),
+        ("send_error", datagrams.send_errors),
+    ];
+    let of_datagrams = of_datagrams.map(|(result, count)| (result.to_owned(), count));
+    FleetGauges {
+        members,
+        probes: [
+            ("assigned", probes.assigned),
+            ("stood_in", probes.stood_in),
+            ("relied", probes.relied),
+        ],
+        ignored: ignored.len(),
+        datagrams: of_datagrams.into_iter().chain(datagrams.refused).collect(),
+        received_bytes: datagrams.received_bytes,
+        sent_bytes: datagrams.sent_bytes,
+    }
 }

@@ -37,6 +37,7 @@ use std::time::Duration;
 use admin_api::changes::Change;
 use admin_api::checks::Plan;
 use admin_api::findings::Findings;
+use admin_api::fleet::Fleet;
 use admin_api::published::PublishedRoutes;
 use admin_api::receipt;
 use admin_api::services::ServiceSource;
@@ -130,6 +131,8 @@ pub struct Sources {
     pub registrations: Option<Source<HashMap<Arc<str>, Registration>>>,
     /// The routes that services publish in Consul's tags, for `/api/v1/routes/published`.
     pub published_routes: Option<Source<PublishedRoutes>>,
+    /// The fleet of balancers; `None`: it belongs to none.
+    pub fleet: Option<Source<Option<Fleet>>>,
     /// Certificates by ACME, for `/api/v1/status`.
     pub acme: Option<Source<Option<Acme>>>,
     /// Whether servers may be changed now.
@@ -162,6 +165,7 @@ impl Default for Sources {
             server_source_gauges: None,
             registrations: None,
             published_routes: None,
+            fleet: None,
             acme: None,
             switches: Switches::default(),
         }

@@ -25,6 +25,8 @@ const PAGE: &str = r#"<!doctype html>
 <dd>Which route a request would take, why, and which server it would get
 <dt><a href="/api/v1/routes/published">GET /api/v1/routes/published</a>
 <dd>The routes that services publish in Consul's tags
+<dt><a href="/api/v1/fleet">GET /api/v1/fleet</a>
+<dd>The fleet of balancers that this one belongs to
 <dt><a href="/api/v1/requests">GET /api/v1/requests</a>
 <dd>Requests in flight, the oldest first
 <dt><a href="/api/v1/requests/ended">GET /api/v1/requests/ended</a>

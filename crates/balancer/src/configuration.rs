@@ -2,9 +2,9 @@
 
 use model::{
     Action, Address, Balance, Certificate, CheckKind, Consul, Content, ContentCoding, Discover,
-    ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch, Listener, Log, LogSample, Maintenance,
-    Nomad, Otlp, PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, RouteTagFormat,
-    ServerSource, Service, ServiceTls, Snapshot, Text, UnknownNames,
+    ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch, Fleet, Listener, Log, LogSample,
+    Maintenance, Nomad, Otlp, PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route,
+    RouteTagFormat, ServerSource, Service, ServiceTls, Snapshot, Text, UnknownNames,
 };
 use serde_json::{Value, json};
 
@@ -67,6 +67,7 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
         "consul": snapshot.registries.consul.as_deref().map(consul),
         "nomad": snapshot.registries.nomad.as_deref().map(nomad),
         "etcd": snapshot.registries.etcd.as_deref().map(etcd),
+        "fleet": snapshot.fleet.as_deref().map(fleet),
         "listeners": snapshot.listeners.iter().map(|l| listener(l, snapshot)).collect::<Value>(),
         "routes": snapshot.routes.iter().map(|r| route(r, snapshot, id)).collect::<Value>(),
         "services": snapshot.services.iter().map(|one| service(one)).collect::<Value>(),
@@ -499,7 +500,21 @@ fn etcd(etcd: &Etcd) -> Value {
     })
 }
 
-/// Returns where a service's servers come from as JSON.
+/// Returns the fleet as JSON; of the keys only their number.
+fn fleet(fleet: &Fleet) -> Value {
+    json!({
+        "address": fleet.address,
+        "advertise": fleet.advertise,
+        "name": fleet.name,
+        "host": fleet.host,
+        "members": fleet.members.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "discover": fleet.discover.as_deref().map(discover),
+        "keys": fleet.keys.len(),
+        "probers": fleet.probers,
+    })
+}
+
+/// Returns where servers, or members of the fleet, come from as JSON.
 fn discover(discover: &Discover) -> Value {
     json!({
         "source": discover.source.to_string(),

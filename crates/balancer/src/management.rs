@@ -19,7 +19,7 @@ use crate::not_admitted::SharedNotAdmitted;
 use crate::sockets::Doors;
 use crate::traffic_history;
 use crate::traffic_rules::TrafficRules;
-use crate::{certificates, configuration, probe_report, source_report};
+use crate::{certificates, configuration, fleet_report, probe_report, source_report};
 
 /// The parts of a balancer that are managed.
 pub(crate) struct Managed<'a> {
@@ -90,8 +90,8 @@ fn of_control(
     not_admitted: SharedNotAdmitted,
     sources: admin::Sources,
 ) -> admin::Sources {
-    let [planned, probed, listed, measured, registered, tags] =
-        [(); 6].map(|()| Arc::clone(control));
+    let [planned, probed, listed, measured, registered, tags, fleet] =
+        [(); 7].map(|()| Arc::clone(control));
     let refused = not_admitted.clone();
     admin::Sources {
         plan: Arc::new(move || probe_report::running_plan(&planned)),
@@ -104,6 +104,7 @@ fn of_control(
             source_report::published(&tags, &not_admitted.get())
         })),
         registrations: Some(Arc::new(move || source_report::registrations(&registered))),
+        fleet: Some(Arc::new(move || fleet_report::fleet(&fleet))),
         ..sources
     }
 }

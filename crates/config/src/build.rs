@@ -9,18 +9,19 @@ use std::sync::Arc;
 
 use model::{
     Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Consul, Content, Cors,
-    ErrorPage, Etcd, FieldMatch, Forward, HostPattern, Listener, ListenerId, ListenerTls, Material,
-    Metrics, MetricsListener, Mirror, Nomad, Otlp, PathMatch, Protocol, Registries, RequestFilter,
-    Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot, Split, Text, WrittenAt,
+    Discover, ErrorPage, Etcd, FieldMatch, Fleet, Forward, HostPattern, Listener, ListenerId,
+    ListenerTls, Material, Metrics, MetricsListener, Mirror, Nomad, Otlp, PathMatch, Protocol,
+    Registries, RequestFilter, Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot,
+    Split, Text, WrittenAt,
 };
 
 use crate::diagnostic::{At, Span};
 use crate::files::{Contents, PageFiles, RegistryPeers, RouteFiles};
 use crate::names::Names;
 use crate::raw::{
-    Document, RawAction, RawAdmin, RawBody, RawContent, RawErrorPage, RawListener, RawMetrics,
-    RawMetricsListener, RawMirror, RawProtocol, RawRateLimit, RawRegistries, RawRespond, RawRoute,
-    RawService,
+    Document, RawAction, RawAdmin, RawBody, RawContent, RawErrorPage, RawFleet, RawListener,
+    RawMetrics, RawMetricsListener, RawMirror, RawProtocol, RawRateLimit, RawRegistries,
+    RawRespond, RawRoute, RawService,
 };
 use crate::sources::{Lines, Sources};
 
@@ -47,6 +48,7 @@ pub(crate) fn snapshot(
     let otlp = document.otlp.zip(files.collector);
     let otlp = otlp.map(|(raw, collector)| Otlp { collector, ..raw.otlp });
     let registries = registries(document.registries, files.registries);
+    let fleet = document.fleet.and_then(|raw| fleet(raw, files.fleet_discover));
     let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
     let mut places = Places { sources, lines: Lines::of(sources), file: "".into() };
     for (mut raw, files) in document.routes.into_iter().zip(files.routes) {
@@ -90,6 +92,7 @@ pub(crate) fn snapshot(
         acme,
         resolver: document.resolver,
         registries,
+        fleet,
         log: document.log.log,
         reload: document.reload,
         doctor: document.doctor,
@@ -98,6 +101,11 @@ pub(crate) fn snapshot(
         authentications: authentications?,
         services: services?,
     })
+}
+
+/// Returns `None` after a mistake, which is reported.
+fn fleet(raw: RawFleet, discover: Option<Arc<Discover>>) -> Option<Arc<Fleet>> {
+    Some(Arc::new(Fleet { discover, ..raw.fleet? }))
 }
 
 fn registries(raw: RawRegistries, peers: RegistryPeers) -> Registries {

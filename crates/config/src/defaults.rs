@@ -54,6 +54,9 @@ pub(crate) const TCP_INFO: f64 = 0.01;
 /// For debugging only.
 pub(crate) const DECISIONS: f64 = 0.0;
 
+/// When one fails, the results of the other remain.
+pub(crate) const FLEET_PROBERS: u64 = 2;
+
 pub(crate) const DOCTOR: bool = true;
 /// A few milliseconds of CPU time each; shorter events still show in the counters.
 pub(crate) const DOCTOR_INTERVAL: Duration = secs(10);

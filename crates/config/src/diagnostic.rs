@@ -229,6 +229,16 @@ impl Problems {
         self.found.borrow_mut().push(diagnostic);
     }
 
+    /// As [`Problems::report`], for a diagnostic that quotes no text in which something was substituted: it is
+    /// shown as it is even if that text is a secret.
+    pub(crate) fn report_unquoted(&self, diagnostic: Diagnostic) {
+        if diagnostic.is_within(&self.unknown.borrow()) {
+            self.count.set(self.count.get() + 1);
+        } else {
+            self.report_as_is(diagnostic);
+        }
+    }
+
     /// Reports something missing: only if all of the text could be read.
     pub(crate) fn report_absence(&self, diagnostic: Diagnostic) {
         if !self.broken.get() {

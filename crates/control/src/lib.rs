@@ -6,6 +6,7 @@
 
 mod comeback;
 mod discover;
+mod fleet;
 pub mod load;
 mod probe;
 mod register;
@@ -19,6 +20,7 @@ mod watch;
 
 use std::fmt;
 use std::io;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -31,6 +33,7 @@ use tokio::sync::watch as latest;
 
 pub use discover::{Discovered, Source, SourceState, TagsState, saved_routes};
 pub use discovery::consul::register::CheckStatus;
+pub use fleet::{DatagramCounts, FleetMember, FleetState};
 pub use register::RegistrationState;
 pub use status::{Probed, Status};
 
@@ -54,11 +57,18 @@ pub struct Options {
     pub server_down: Box<dyn Fn() + Send>,
     /// Where the servers of sources are saved, for a start while a source does not answer; `None`: nowhere.
     pub state_file: Option<PathBuf>,
+    /// The socket on which the fleet's other members are heard, and its address; `None`: bound when it is needed.
+    pub fleet: Option<(SocketAddr, UdpSocket)>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { probes_running_max: 1024, server_down: Box::new(|| ()), state_file: None }
+        Options {
+            probes_running_max: 1024,
+            server_down: Box::new(|| ()),
+            state_file: None,
+            fleet: None,
+        }
     }
 }
 
@@ -145,14 +155,14 @@ impl Control {
         saved.recv().map_err(|_| Unavailable)
     }
 
-    /// Registers the listeners in Consul, as ready or not, or reports the change: this process serves. Returns at
-    /// once.
+    /// Joins the fleet and registers the listeners in Consul, as ready or not, or reports the change: this process
+    /// serves. Returns at once.
     pub fn announce(&self, is_ready: bool) {
         let status = if is_ready { CheckStatus::Passing } else { CheckStatus::Critical };
         self.announced.send_replace(Some(status));
     }
 
-    /// Removes the listeners from Consul, and waits for that, for `max` at most.
+    /// Leaves the fleet and removes the listeners from Consul, and waits for that, for `max` at most.
     ///
     /// # Errors
     /// The control thread has ended or is overloaded.
@@ -162,8 +172,8 @@ impl Control {
         removed.recv_timeout(max + ANSWER_MARGIN).map_err(|_| Unavailable)
     }
 
-    /// Reports no more to Consul, where another process keeps the entries, and waits until that is so: a second for
-    /// requests in flight.
+    /// Reports no more to Consul and sends nothing to the fleet, where another process takes this one's place, and
+    /// waits until that is so: a second for requests in flight.
     ///
     /// # Errors
     /// The control thread has ended or is overloaded.

@@ -16,8 +16,9 @@ use tokio::sync::{mpsc, watch};
 
 use crate::Options;
 use crate::comeback;
-use crate::discover::{Answered, Discovery, Reported, TagsReport};
-use crate::probe::{Message, Prober};
+use crate::discover::{Answered, Discovery, FLEET, Reported, TagsReport};
+use crate::fleet::Fleet;
+use crate::probe::{Heard, Message, Prober};
 use crate::register::Registrar;
 use crate::status::Status;
 use crate::watch::Watches;
@@ -61,6 +62,7 @@ pub(crate) struct Loop {
     server_down: Box<dyn Fn() + Send>,
     registrar: Registrar,
     prober: Prober,
+    fleet: Fleet,
     status: Arc<Status>,
     next_tick: Moment,
     /// When the plan of probes is shown again after a change of some servers.
@@ -90,6 +92,7 @@ impl Loop {
             server_down: options.server_down,
             registrar: Registrar::new(status.shared_registrations()),
             prober: Prober::new(options.probes_running_max, messages_in),
+            fleet: Fleet::new(options.fleet, status.shared_fleet()),
             status,
             next_tick: Moment::ZERO,
             show_plan_at: None,
@@ -124,8 +127,14 @@ impl Loop {
                         // The receiver may be gone; the configuration is published all the same.
                         let _ = reply.send(published);
                     }
-                    Some(Command::Deregister(max, reply)) => self.registrar.remove(max, reply),
-                    Some(Command::HandOver(reply)) => self.registrar.hand_over(reply),
+                    Some(Command::Deregister(max, reply)) => {
+                        self.fleet.leave(&mut self.prober, os::clock::now());
+                        self.registrar.remove(max, reply);
+                    }
+                    Some(Command::HandOver(reply)) => {
+                        self.fleet.hand_over(&mut self.prober, os::clock::now());
+                        self.registrar.hand_over(reply);
+                    }
                     Some(Command::Save(reply)) => {
                         self.discovery.save();
                         let _ = reply.send(());
@@ -138,6 +147,9 @@ impl Loop {
                 Ok(()) = announced.changed() => {
                     if let Some(status) = *announced.borrow_and_update() {
                         self.registrar.announce(status);
+                        if status == CheckStatus::Passing {
+                            self.fleet.serve(&mut self.prober, os::clock::now());
+                        }
                     }
                 }
                 Some(answered) = self.answers.recv() => self.on_answers(answered),
@@ -147,12 +159,12 @@ impl Loop {
                     self.show_tried();
                 }
                 Some(message) = self.messages.recv() => {
-                    if let Some(heard) = self.prober.on_message(message) {
-                        self.status.count(&heard);
-                        if self.watches.on_heard(&heard, os::clock::now()) {
-                            (self.server_down)();
-                        }
-                    }
+                    let heard = self.prober.on_message(message, os::clock::now());
+                    self.on_heard(heard);
+                }
+                () = self.fleet.readable() => {
+                    let heard = self.fleet.on_readable(&mut self.prober, os::clock::now());
+                    self.on_heard(heard);
                 }
                 () = sleep => {}
             }
@@ -168,14 +180,16 @@ impl Loop {
             self.show_source(service);
         }
         if !changed.is_empty() {
+            self.fleet.set_addresses(self.discovery.fleet_addresses(), now);
             // Requests may wait for servers that are gone.
             (self.server_down)();
         }
         if self.show_plan_at.is_some_and(|due| due <= now) {
             self.show_plan(now);
         }
+        self.fleet.tick(&mut self.prober, now);
         let watches = &self.watches;
-        self.prober.start_due(now, |id| watches.wants(id));
+        self.prober.start_due(now, |id| watches.wants(id), |id| watches.needs_own(id));
         if self.next_tick <= now {
             comeback::tick(&self.services, now);
             self.next_tick = now + comeback::TICK;
@@ -183,10 +197,23 @@ impl Loop {
         let due = [
             self.discovery.next_due(),
             self.prober.next_due(),
+            self.fleet.next_due(&self.prober),
             self.show_plan_at,
             Some(self.next_tick),
         ];
         due.into_iter().flatten().min().unwrap_or(now + Duration::from_secs(1))
+    }
+
+    /// Applies what happened to probes.
+    fn on_heard(&mut self, heard: impl IntoIterator<Item = Heard>) {
+        let mut any_down = false;
+        for heard in heard {
+            self.status.count(&heard);
+            any_down |= self.watches.on_heard(&heard, os::clock::now());
+        }
+        if any_down {
+            (self.server_down)();
+        }
     }
 
     /// Processes an answer and all others that have arrived, so that a thousand names that resolve
@@ -203,6 +230,7 @@ impl Loop {
         }
         if !changed.is_empty() {
             self.set_endpoints(|host| changed.contains(host), now);
+            self.fleet.set_addresses(self.discovery.fleet_addresses(), now);
             // Requests may wait for servers that are gone.
             (self.server_down)();
         }
@@ -231,6 +259,7 @@ impl Loop {
             self.status.note_propagation(os::clock::now().since(*arrived));
         }
         if !changed.is_empty() {
+            self.fleet.set_addresses(self.discovery.fleet_addresses(), now);
             // Requests may wait for servers that are gone.
             (self.server_down)();
         }
@@ -282,8 +311,12 @@ impl Loop {
         self.by_name = services.map(|one| (one.name().clone(), one.clone())).collect();
         let by_name = &self.by_name;
         self.unresolved.retain(|name, _| by_name.contains_key(name));
-        let has_source =
-            |name: &str| by_name.get(name).is_some_and(|live| live.spec().discover.is_some());
+        let fleet_has_source =
+            published.snapshot.fleet.as_ref().is_some_and(|one| one.discover.is_some());
+        let has_source = |name: &str| {
+            by_name.get(name).is_some_and(|live| live.spec().discover.is_some())
+                || (name == FLEET && fleet_has_source)
+        };
         self.status.keep_sources(has_source);
         for change in &published.tier_changes {
             let live = self.by_name.get(&change.service);
@@ -296,7 +329,10 @@ impl Loop {
             }
         }
         self.follow_servers(now);
+        self.fleet.follow(&published.snapshot, &mut self.prober, now);
+        self.fleet.set_addresses(self.discovery.fleet_addresses(), now);
         self.services.iter().for_each(|service| self.show_source(service.name()));
+        self.show_source(FLEET);
         self.publish_discovered();
         published
     }

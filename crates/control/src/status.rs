@@ -12,7 +12,8 @@ use model::histogram::{HistogramTotals, SharedHistogram};
 use model::{Address, PublishedRoute};
 
 use crate::discover::{Discovered, SharedTags, SourceState, TagsState};
-use crate::probe::Heard;
+use crate::fleet::{FleetState, Shared as SharedFleet};
+use crate::probe::{Heard, What};
 use crate::register::{RegistrationState, Registrations};
 
 /// Probe statistics of one address.
@@ -40,6 +41,7 @@ pub struct Status {
     sources: Mutex<BTreeMap<Arc<str>, SourceState>>,
     registrations: Arc<Registrations>,
     tags: Arc<SharedTags>,
+    fleet: Arc<SharedFleet>,
     propagation: SharedHistogram,
     all_tried: Mutex<bool>,
     tried: Condvar,
@@ -90,9 +92,9 @@ impl Status {
         self.plan.store(Arc::new(plan));
     }
 
-    /// Counts a probe, if it has ended.
+    /// Counts a probe of this process, if it has ended.
     pub(crate) fn count(&self, heard: &Heard) {
-        let ProbeEvent::Done { elapsed, result } = heard.event else { return };
+        let What::Own(ProbeEvent::Done { elapsed, result }) = heard.what else { return };
         let mut probed = self.probed.lock().unwrap_or_else(PoisonError::into_inner);
         let probed = probed.entry(heard.address).or_default();
         probed.ended += 1;
@@ -133,6 +135,16 @@ impl Status {
     /// Returns the routes alone: the same allocation as before if they have not changed.
     pub fn published_routes(&self) -> Arc<Vec<PublishedRoute>> {
         self.tags.published()
+    }
+
+    /// Returns the fleet as this member sees it; `None` without a fleet.
+    pub fn fleet(&self) -> Option<Arc<FleetState>> {
+        self.fleet.get()
+    }
+
+    /// Returns the fleet, for the loop to write.
+    pub(crate) fn shared_fleet(&self) -> Arc<SharedFleet> {
+        Arc::clone(&self.fleet)
     }
 
     /// Returns the routes, for the loop to write.

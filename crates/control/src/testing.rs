@@ -31,6 +31,7 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         otlp: None,
         acme: None,
         zone: None,
+        fleet: None,
         workers: None,
         connections_max: 1000,
         request_buffers_max_bytes: 0,

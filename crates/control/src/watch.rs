@@ -1,5 +1,5 @@
-//! Applies probe results to servers: each watch is one server of one service, with its verdict
-//! (`health::verdict`) and the state that the verdict is written to.
+//! Applies probe results to servers: each watch is one server of one service, with its tally
+//! (`health::shared::tally`) and the state that its health is written to.
 //!
 //! Watches are matched by service and address when the configuration or the set of servers changes,
 //! so that runs of successes and failures survive both.
@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use decide::{Endpoint, LiveService};
 use health::plan::{Consumer, ConsumerId};
-use health::verdict::{Change, Failure, ProbeEvent, ServerLoad, Verdict};
+use health::shared::tally::{Decided, Tally};
+use health::verdict::{Failure, ProbeEvent, ServerLoad};
 use model::{Address, Administrative, Check, Health, Moment, ProbeIdentity};
 
-use crate::probe::Heard;
+use crate::probe::{Heard, What};
 
 type Key = (Arc<str>, Address);
 
@@ -42,7 +43,7 @@ struct Watch {
     service: Arc<LiveService>,
     endpoint: Arc<Endpoint>,
     probe: Arc<ProbeIdentity>,
-    verdict: Verdict,
+    tally: Tally,
 }
 
 impl Watches {
@@ -78,7 +79,7 @@ impl Watches {
     }
 
     /// Watches the servers of a service; returns its consumers. A server that was watched before keeps
-    /// its ID and its verdict.
+    /// its ID and its tally.
     fn watch(
         &mut self,
         service: &Arc<LiveService>,
@@ -104,7 +105,7 @@ impl Watches {
                 self.ids_given += 1;
                 ConsumerId(self.ids_given)
             });
-            let verdict = carry_over(before.remove(&id), endpoint, &check, &probe);
+            let tally = carry_over(before.remove(&id), endpoint, &check, &probe);
             self.ids.insert(key, id);
             self.of_service.entry(service.name().clone()).or_default().push(id);
             let (service, endpoint) = (service.clone(), endpoint.clone());
@@ -114,7 +115,7 @@ impl Watches {
                 check: check.clone(),
                 probe: probe.clone(),
             };
-            self.by_id.insert(id, Watch { service, endpoint, probe, verdict });
+            self.by_id.insert(id, Watch { service, endpoint, probe, tally });
             consumers.push(consumer);
         }
         consumers
@@ -125,10 +126,17 @@ impl Watches {
         self.by_id.get(&id).is_some_and(Watch::wants)
     }
 
-    /// Passes a probe's event to all of its consumers; writes changed verdicts, publishes them to
-    /// balancing, and logs them. Returns whether any server went down.
+    /// Returns whether this one needs results of this balancer's own: requests have failed at its server, and only
+    /// what is found from here shows that they would succeed.
+    pub(crate) fn needs_own(&self, id: ConsumerId) -> bool {
+        let state = self.by_id.get(&id).map(|watch| &watch.endpoint.state);
+        state.is_some_and(|state| state.ejected_until().is_some())
+    }
+
+    /// Passes what happened to a probe to all of its consumers; writes changed health, publishes it to
+    /// balancing, and logs it. Returns whether any server went down.
     pub(crate) fn on_heard(&mut self, heard: &Heard, now: Moment) -> bool {
-        if let ProbeEvent::Done { result: Err(failure), .. } = heard.event {
+        if let What::Own(ProbeEvent::Done { result: Err(failure), .. }) = heard.what {
             self.log_failure(heard, failure, now);
         }
         let loads = self.loads(heard);
@@ -138,10 +146,15 @@ impl Watches {
                 continue;
             };
             let load = loads.get(&watch.endpoint.row.address).copied().unwrap_or_default();
-            let change = watch.verdict.on_event(heard.event, load);
-            if let Some(change) = change {
-                watch.write(&change, now);
-                any_down |= change.to == Health::Down;
+            let decided = match &heard.what {
+                What::Own(event) => watch.tally.on_own(*event, load, &heard.standing),
+                What::Other(from, result) => {
+                    watch.tally.on_heard(*from, result, load, &heard.standing)
+                }
+            };
+            if let Some(decided) = decided {
+                watch.write(&decided, now);
+                any_down |= decided.change.to == Health::Down;
             }
         }
         any_down
@@ -179,11 +192,14 @@ impl Watch {
         self.endpoint.state.administrative() != Administrative::Maintenance
     }
 
-    fn write(&self, change: &Change, now: Moment) {
+    fn write(&self, Decided { change, is_own }: &Decided, now: Moment) {
         self.endpoint.state.set_health(change.to, now);
         if change.to == Health::Up {
-            // Fresh evidence outweighs the failures of its last requests.
-            self.endpoint.state.readmit(now);
+            // Fresh evidence from here outweighs the failures of its last requests; from elsewhere it does
+            // not, since the way from here to the server may be the problem.
+            if *is_own {
+                self.endpoint.state.readmit(now);
+            }
             if change.from == Health::Down {
                 // Its idle timeout may have changed with it.
                 self.endpoint.slots.learner.restarted(now);
@@ -197,16 +213,17 @@ impl Watch {
         let address = (**server != *address.to_string()).then(|| tracing::field::display(address));
         let from = change.from.as_str();
         let evidence = &change.evidence;
+        let why = if *is_own { "check" } else { "check by the fleet" };
         match (change.from, change.to) {
             (_, Health::Down) => {
-                tracing::warn!(%service, %server, address, from, why = "check", %evidence, "server is down");
+                tracing::warn!(%service, %server, address, from, why, %evidence, "server is down");
             }
             // Every healthy server takes this branch once, at startup.
             (Health::Unknown, _) => {
-                tracing::debug!(%service, %server, address, from, why = "check", %evidence, "server is up");
+                tracing::debug!(%service, %server, address, from, why, %evidence, "server is up");
             }
             _ => {
-                tracing::info!(%service, %server, address, from, why = "check", %evidence, "server is up");
+                tracing::info!(%service, %server, address, from, why, %evidence, "server is up");
             }
         }
         if let Some(tier) = tier {
@@ -215,20 +232,20 @@ impl Watch {
     }
 }
 
-/// Keeps the verdict if the same server of the same service was watched before; its state may be a
+/// Keeps the tally if the same server of the same service was watched before; its state may be a
 /// new one (the service was absent for a while), and then that state's health counts.
 fn carry_over(
     before: Option<Watch>,
     endpoint: &Endpoint,
     check: &Check,
     probe: &ProbeIdentity,
-) -> Verdict {
+) -> Tally {
     match before {
         Some(mut watch) if Arc::ptr_eq(&watch.endpoint.state, &endpoint.state) => {
-            watch.verdict.retune(check, *watch.probe == *probe);
-            watch.verdict
+            watch.tally.retune(check, *watch.probe == *probe);
+            watch.tally
         }
-        _ => Verdict::new(check, endpoint.state.health()),
+        _ => Tally::new(check, endpoint.state.health()),
     }
 }
 

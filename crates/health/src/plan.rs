@@ -228,6 +228,11 @@ impl Plan {
         self.probes.get(&id).map(|planned| &planned.probe)
     }
 
+    /// Returns all probes, in no order.
+    pub fn probes(&self) -> impl Iterator<Item = &Probe> {
+        self.probes.values().map(|planned| &planned.probe)
+    }
+
     /// Returns the number of distinct probes.
     pub fn len(&self) -> usize {
         self.probes.len()

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::{
     Acme, AcmeCertificate, Address, Admin, Authentication, AuthenticationId, Certificate,
-    ClientAddress, ErrorPage, HostPattern, ListenerTls, Log, Metrics, Networks, Otlp, Registration,
-    Registries, Route, Service, SocketAccess,
+    ClientAddress, ErrorPage, Fleet, HostPattern, ListenerTls, Log, Metrics, Networks, Otlp,
+    Registration, Registries, Route, Service, SocketAccess,
 };
 
 /// Index of a service in [`Snapshot::services`].
@@ -59,6 +59,8 @@ pub struct Snapshot {
     pub resolver: Vec<SocketAddr>,
     /// How the registries of servers are reached.
     pub registries: Registries,
+    /// The fleet that this balancer is a member of; `None`: it is alone.
+    pub fleet: Option<Arc<Fleet>>,
     /// Logs.
     pub log: Log,
     /// Automatic reload.
@@ -96,6 +98,7 @@ impl Snapshot {
             acme: None,
             resolver: Vec::new(),
             registries: Registries::default(),
+            fleet: None,
             log: Log::none(),
             reload: Reload { watch: false },
             doctor: Doctor { interval: None },

@@ -4,6 +4,7 @@
 mod causes;
 mod changes;
 mod document;
+mod fleet;
 mod maintenance;
 #[cfg(test)]
 mod openapi;
@@ -41,7 +42,7 @@ use crate::{Source, access, gather, guard, page, ui};
 const BODY_MAX_BYTES: usize = 4096;
 
 /// Every route: path, method, handler.
-const ROUTES: [(&str, &str, Answerer); 26] = [
+const ROUTES: [(&str, &str, Answerer); 27] = [
     ("/", "get", || get(page::index)),
     ("/metrics", "get", || get(metrics)),
     ("/api/v1/openapi.json", "get", || get(document::openapi)),
@@ -54,6 +55,7 @@ const ROUTES: [(&str, &str, Answerer); 26] = [
     ("/api/v1/routes/{route}/maintenance", "post", || post(maintenance::set_route)),
     ("/api/v1/routes/explain", "get", || get(routes::explain)),
     ("/api/v1/routes/published", "get", || get(routes::published)),
+    ("/api/v1/fleet", "get", || get(fleet::fleet)),
     ("/api/v1/requests", "get", || get(requests::in_flight)),
     ("/api/v1/requests/ended", "get", || get(requests::ended)),
     ("/api/v1/traffic", "get", || get(traffic::now)),

@@ -7,7 +7,7 @@ use axum::extract::State;
 use model::Listener;
 use observe::{ListenerTotals, Totals};
 
-use super::{Api, Indented, maintenance, routes};
+use super::{Api, Indented, fleet, maintenance, routes};
 use crate::context::Context;
 
 pub(super) async fn status(State(api): Api) -> Indented<Status> {
@@ -38,6 +38,7 @@ pub(super) fn of(api: &Context) -> Status {
         maintenance: maintenance::all(api, &published),
         acme: api.sources.acme.as_ref().and_then(|acme| acme()),
         published_routes: routes::published_of(api).source,
+        fleet: fleet::of(api).map(|fleet| fleet.summary()),
     }
 }
 

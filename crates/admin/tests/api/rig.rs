@@ -1,6 +1,6 @@
 //! An API on loopback, and a client that asks it one thing a connection.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -13,6 +13,7 @@ use admin::{Door, Listener, Sources, Token};
 use admin_api::changes::Change;
 use admin_api::checks::{Endpoint, Plan, Probe, ProbeResults};
 use admin_api::findings::Findings;
+use admin_api::fleet::{Datagrams, Fleet, FleetMember, IgnoredMember, SharedProbes};
 use admin_api::published::{PublishedRoute, PublishedRoutes, TagSource};
 use admin_api::receipt::{
     HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade, UpgradeResult,
@@ -135,6 +136,34 @@ fn registration() -> Registration {
     }
 }
 
+fn fleet() -> Fleet {
+    let member = |name: &str, address: &str| FleetMember {
+        name: name.to_owned(),
+        address: address.to_owned(),
+        zone: Some("a".to_owned()),
+        host: name.to_owned(),
+    };
+    Fleet {
+        error: None,
+        own: Some(member("edge-1", "10.0.0.5:7946")),
+        members: vec![member("edge-2", "10.0.0.6:7946")],
+        probers: 2,
+        probes: SharedProbes { assigned: 3, stood_in: 1, relied: 4 },
+        ignored: vec![IgnoredMember { name: "edge-2".to_owned(), probes: 1 }],
+        datagrams: Datagrams {
+            accepted: 900,
+            refused: BTreeMap::from([("unknown_key".to_owned(), 3)]),
+            unread: 1,
+            sent: 800,
+            send_errors: 2,
+            received_bytes: 90_000,
+            sent_bytes: 80_000,
+        },
+        name_conflicts: 1,
+        rejoins: 2,
+    }
+}
+
 fn published_routes() -> PublishedRoutes {
     let source = TagSource {
         published: 1,
@@ -206,6 +235,7 @@ pub(crate) fn sources() -> Sources {
         })),
         server_sources: Some(Arc::new(|| HashMap::from([(Arc::from("listings"), source())]))),
         published_routes: Some(Arc::new(published_routes)),
+        fleet: Some(Arc::new(|| Some(fleet()))),
         registrations: Some(Arc::new(|| HashMap::from([(Arc::from("public"), registration())]))),
         server_source_gauges: Some(Arc::new(source_gauges)),
         key_sets: Some(Arc::new(|| {

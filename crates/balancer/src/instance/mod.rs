@@ -161,8 +161,8 @@ impl Balancer {
         // Then the configuration comes into force, and probes and lookups start. Clients wait in
         // the listen queue until every name has been looked up.
         let counters = Arc::new(observe::Registry::new());
-        let alarm = Arc::new(OnceLock::<proxy::Alarm>::new());
-        let control = start_control(&registry, &mut snapshot, with_routes, &alarm, &mut known)?;
+        let (options, alarm) = control_options(&snapshot, &sockets)?;
+        let control = start_control(&registry, &mut snapshot, with_routes, options, &mut known)?;
         configure(&counters, &registry.current());
 
         // The workers accept the waiting clients.
@@ -437,13 +437,28 @@ fn start_workers(options: proxy::Options) -> Result<proxy::Handle, Vec<String>> 
     proxy::start(options).map_err(|error| vec![format!("cannot start the workers: {error}")])
 }
 
+/// Returns the settings of the control thread, and where the workers' alarm goes that it raises.
+fn control_options(
+    snapshot: &Snapshot,
+    sockets: &Sockets,
+) -> Result<(control::Options, Arc<OnceLock<proxy::Alarm>>), Vec<String>> {
+    let alarm = Arc::new(OnceLock::new());
+    let options = control::Options {
+        server_down: ring(&alarm),
+        state_file: Some(state_directory::servers_file(snapshot)),
+        fleet: sockets.copy_of_fleet().map_err(|error| vec![format!("fleet: {error}")])?,
+        ..control::Options::default()
+    };
+    Ok((options, alarm))
+}
+
 /// Publishes the configuration with what is known from a predecessor, starts probes and name lookups,
 /// and waits for the latter.
 fn start_control(
     registry: &Arc<decide::Registry>,
     snapshot: &mut Arc<Snapshot>,
     with_routes: impl FnOnce(Arc<Vec<PublishedRoute>>) -> Option<Arc<Snapshot>>,
-    alarm: &Arc<OnceLock<proxy::Alarm>>,
+    options: control::Options,
     known: &mut Known,
 ) -> Result<control::Control, Vec<String>> {
     if let Some(states) = &mut known.servers {
@@ -451,11 +466,6 @@ fn start_control(
         let now = os::clock::now();
         states.restore(&registry.publish(Arc::clone(snapshot), now), now);
     }
-    let options = control::Options {
-        server_down: ring(alarm),
-        state_file: Some(state_directory::servers_file(snapshot)),
-        ..control::Options::default()
-    };
     let control = control::start(Arc::clone(registry), Arc::clone(snapshot), options)
         .map_err(|error| vec![format!("cannot start the control thread: {error}")])?;
     wait_resolved(&control, RESOLVE_MAX);

@@ -12,7 +12,7 @@ mod tests;
 
 use std::error::Error;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -34,6 +34,8 @@ pub(crate) struct Sockets {
     admin: Option<(Address, OwnedFd)>,
     /// The address for metrics and its socket, if there is one.
     metrics: Option<(SocketAddr, OwnedFd)>,
+    /// The address on which the fleet's other members are heard and its socket, if there is a fleet.
+    fleet: Option<(SocketAddr, UdpSocket)>,
     /// Files of Unix sockets that do not have their names yet.
     new_files: Vec<NewFile>,
     /// The user and group that this process switches to, which own the files.
@@ -52,6 +54,8 @@ pub(crate) struct Handed {
     pub(crate) admin: Option<(String, OwnedFd)>,
     /// The address for metrics as configured, and its socket.
     pub(crate) metrics: Option<(SocketAddr, TcpListener)>,
+    /// The address for the fleet as configured, and its socket.
+    pub(crate) fleet: Option<(SocketAddr, UdpSocket)>,
 }
 
 /// The sockets of one listener.
@@ -107,7 +111,8 @@ pub(crate) fn workers(snapshot: &Snapshot) -> usize {
 }
 
 /// Raises the limit of open files and binds everything that was not handed over, one socket per
-/// listener and worker, the admin API's listener unless it is off, and that for metrics. New Unix
+/// listener and worker, the admin API's listener unless it is off, that for metrics, and the fleet's
+/// socket. New Unix
 /// sockets of listeners do not have their names yet ([`Sockets::publish_files`]). Fails with every address
 /// that cannot be bound, and why.
 pub(crate) fn open(snapshot: &Snapshot, handed: Handed) -> Result<(Sockets, Doors), OpenError> {
@@ -165,6 +170,17 @@ pub(crate) fn open(snapshot: &Snapshot, handed: Handed) -> Result<(Sockets, Door
             }
         }
     }
+    if let Some(fleet) = &snapshot.fleet {
+        let handed = handed.fleet.filter(|(address, _)| *address == fleet.address);
+        match handed.map_or_else(|| UdpSocket::bind(fleet.address), |(_, socket)| Ok(socket)) {
+            Ok(socket) => sockets.fleet = Some((fleet.address, socket)),
+            Err(error) => {
+                errors
+                    .lines
+                    .push(format!("fleet: cannot listen on {} (UDP): {error}", fleet.address));
+            }
+        }
+    }
     sockets.new_files = opening.new_files;
     sockets.shortfalls = opening.shortfalls;
     sockets.owner = owner;
@@ -199,6 +215,18 @@ impl Sockets {
     /// Returns the address for metrics as configured, and its socket.
     pub(crate) fn metrics(&self) -> Option<&(SocketAddr, OwnedFd)> {
         self.metrics.as_ref()
+    }
+
+    /// Returns another descriptor of the fleet's socket, for the control thread.
+    pub(crate) fn copy_of_fleet(&self) -> io::Result<Option<(SocketAddr, UdpSocket)>> {
+        let copy =
+            |(address, socket): &(SocketAddr, UdpSocket)| Ok((*address, socket.try_clone()?));
+        self.fleet.as_ref().map(copy).transpose()
+    }
+
+    /// Returns the address for the fleet as configured, and its socket.
+    pub(crate) fn fleet(&self) -> Option<&(SocketAddr, UdpSocket)> {
+        self.fleet.as_ref()
     }
 
     /// Binds what `next` needs in addition, or returns why each address cannot be bound. Nothing
@@ -300,6 +328,7 @@ impl Sockets {
         self.groups.clear();
         self.admin = None;
         self.metrics = None;
+        self.fleet = None;
         files
     }
 

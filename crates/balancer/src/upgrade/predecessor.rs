@@ -1,7 +1,7 @@
 //! The new process's side of an upgrade.
 
 use std::io::{PipeWriter, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -98,6 +98,9 @@ impl Predecessor {
         if let Some(metrics) = manifest.metrics {
             let listener = TcpListener::from(descriptor(metrics.socket)?);
             self.handed.metrics = Some((metrics.address, listener));
+        }
+        if let Some(fleet) = manifest.fleet {
+            self.handed.fleet = Some((fleet.address, UdpSocket::from(descriptor(fleet.socket)?)));
         }
         self.servers = ServerStates::from_handover(manifest.servers);
         self.maintenance = manifest.maintenance;

@@ -114,6 +114,10 @@ fn start(
             address: *address,
             socket: socket.as_raw_fd(),
         }),
+        fleet: sockets.fleet().map(|(address, socket)| handover::FleetSocket {
+            address: *address,
+            socket: socket.as_raw_fd(),
+        }),
         servers: states.to_handover(),
         maintenance: maintenance::to_handover(&balancer.registry),
         instance: Some(balancer.identity().id().to_string()),
@@ -131,6 +135,7 @@ fn start(
     descriptors.extend(history.as_ref().map(AsFd::as_fd));
     descriptors.extend(sockets.admin().map(|(_, socket)| socket.as_fd()));
     descriptors.extend(sockets.metrics().map(|(_, socket)| socket.as_fd()));
+    descriptors.extend(sockets.fleet().map(|(_, socket)| socket.as_fd()));
     let mut command = program.command();
     command.env(VARIABLE, memory.as_raw_fd().to_string());
     let process = os::handover::spawn(command, &descriptors)

@@ -30,6 +30,7 @@ pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) 
     acme::check(document, problems);
     otlp::check(document, problems);
     registries::check(document, problems);
+    fleet_zone(document, problems);
     registrations::check(document, problems);
     routes::check(document, names, problems);
     services::check(document, names, problems);
@@ -143,5 +144,17 @@ fn twice<'a>(what: &str, named: impl Iterator<Item = &'a At<Arc<str>>>, problems
         } else {
             seen.insert(&name.value, name);
         }
+    }
+}
+
+/// Reports a zone that is too long for the messages of a fleet.
+fn fleet_zone(document: &Document, problems: &Problems) {
+    const ZONE_BYTES_MAX: usize = 64;
+    if document.fleet.is_some()
+        && let Some(zone) = document.zone.as_ref().filter(|zone| zone.value.len() > ZONE_BYTES_MAX)
+    {
+        let title = format!("with [fleet], `zone` has at most {ZONE_BYTES_MAX} bytes");
+        let error = Diagnostic::error(title, zone.span.clone(), "too long");
+        problems.report(error.help("shorten it on all members"));
     }
 }

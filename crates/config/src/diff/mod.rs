@@ -4,6 +4,8 @@
 //! IDs of all. Every field is named here, so that the compiler reports a new field of the model
 //! that is not handled. Values that may be secrets are not shown.
 
+mod discover;
+mod fleet;
 mod listener;
 mod registries;
 mod route;
@@ -118,6 +120,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         acme,
         resolver,
         registries,
+        fleet,
         log,
         reload,
         doctor,
@@ -163,6 +166,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         if servers.is_empty() { "the system's".to_owned() } else { joined(servers) }
     });
     registries::words(registries, &after.registries, &mut words);
+    fleet::words(fleet.as_deref(), after.fleet.as_deref(), &mut words);
     log_settings(log, &after.log, &mut words);
     let Reload { watch } = reload;
     words.value("reload.watch", watch, &after.reload.watch, yes_no);

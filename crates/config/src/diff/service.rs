@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use model::{
-    Affinity, Balance, Check, CheckKind, Discover, HashKey, Hold, HttpVersion, PassiveHealth,
-    Pattern, QueueLimits, Retries, ServerSource, ServerSpec, ServerTarget, Service,
-    ServiceTimeouts, Snapshot, ZonePolicy,
+    Affinity, Balance, Check, CheckKind, HashKey, HttpVersion, PassiveHealth, Pattern, QueueLimits,
+    Retries, ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, ZonePolicy,
 };
 
 use super::{Changes, Words, or, time, yes_no};
@@ -132,32 +131,8 @@ fn words(old: &Service, new: &Service) -> Words {
     });
     words.value("maintenance", maintenance, &new.maintenance, |it| super::maintenance(it.as_ref()));
     words.hidden("error_page", error_pages, &new.error_pages);
-    discover_words(discover.as_deref(), new.discover.as_deref(), &mut words);
+    super::discover::words("discover", discover.as_deref(), new.discover.as_deref(), &mut words);
     words
-}
-
-fn discover_words(old: Option<&Discover>, new: Option<&Discover>, words: &mut Words) {
-    words.value("discover", &old, &new, |discover| {
-        or(discover.map(|discover| &discover.source), "none")
-    });
-    let (Some(old), Some(new)) = (old, new) else { return };
-    let Discover { source, port, limits, hold: Hold { share, max }, saved, kept_max } = old;
-    if let (
-        ServerSource::HttpSd { peer, interval },
-        ServerSource::HttpSd { peer: new_peer, interval: new_interval },
-    ) = (source, &new.source)
-    {
-        words.hidden("discover.ca", &peer.ca, &new_peer.ca);
-        words.value("discover.interval", interval, new_interval, time);
-    }
-    words.value("discover.port", port, &new.port, |port| or(port.as_ref(), "the source's"));
-    words.value("discover.in_flight", limits, &new.limits, |it| it.as_str().to_owned());
-    words.value("discover.hold_share", share, &new.hold.share, f64::to_string);
-    words.value("discover.hold_max", max, &new.hold.max, time);
-    words.value("discover.saved", saved, &new.saved, yes_no);
-    words.value("discover.kept_max", kept_max, &new.kept_max, |time| {
-        or(time.map(show_duration), "without end")
-    });
 }
 
 fn timeout_words(old: &ServiceTimeouts, new: &ServiceTimeouts, words: &mut Words) {

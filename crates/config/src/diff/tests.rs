@@ -282,3 +282,59 @@ fn a_check_that_becomes_grpc_is_reported_with_its_service() {
     let named = grpc(", grpc_service = \"a.B\", host = \"h\"");
     what(&before, &named, &["check: grpc → grpc a.B", "check.host: the server's address → h"]);
 }
+
+#[test]
+fn a_fleet_is_compared_key_by_key_without_its_secrets() {
+    let with = |fleet: &str| {
+        let keys = "keys = [\"hunter2 hunter2 hunter2 hunter2 hunter2\"]";
+        snapshot(&format!("{BEFORE}\n[fleet]\n{keys}\n{fleet}"))
+    };
+    let one = with("address = \"10.0.0.5:7946\"\nmembers = []");
+    let settings = |before: &Snapshot, after: &Snapshot| diff(before, after).settings;
+    assert_eq!(settings(&snapshot(BEFORE), &one), ["fleet.address: no fleet → 10.0.0.5:7946"]);
+    assert_eq!(
+        settings(
+            &one,
+            &with(
+                "address = \"0.0.0.0:7946\"\nadvertise = \"10.0.0.6:7946\"\nname = \"edge-1\"\nhost = \"rack-7\"\n\
+                 members = [\"10.0.0.7:7946\", \"balancers.internal:7946\"]\nprobers = 3\n\
+                 discover = { dns_srv = \"_weir._udp.example\" }"
+            )
+        ),
+        [
+            "fleet.address: 10.0.0.5:7946 → 0.0.0.0:7946",
+            "fleet.advertise: 10.0.0.5:7946 → 10.0.0.6:7946",
+            "fleet.name: the machine's → edge-1",
+            "fleet.host: the machine's → rack-7",
+            "fleet.members: none → 10.0.0.7:7946 balancers.internal:7946",
+            "fleet.discover: none → dns_srv _weir._udp.example",
+            "fleet.probers: 2 → 3",
+        ]
+    );
+    let mut other = one.clone();
+    let fleet = Arc::make_mut(other.fleet.as_mut().unwrap());
+    fleet.keys = vec![model::Text::secret("another secret".to_owned())];
+    assert_eq!(settings(&one, &other), ["fleet.keys changed"]);
+    assert!(!format!("{one:?}").contains("hunter"), "a secret even if it is not from a file");
+}
+
+#[test]
+fn a_source_of_members_is_compared_with_its_registry() {
+    let with = |discover: &str| {
+        let keys = "keys = [\"hunter2 hunter2 hunter2 hunter2 hunter2\"]";
+        let fleet = format!("address = \"10.0.0.5:7946\"\ndiscover = {{ {discover} }}");
+        snapshot(&format!("{BEFORE}\n[fleet]\n{keys}\n{fleet}"))
+    };
+    let found =
+        diff(&with("consul = \"weir\""), &with("nomad = \"weir\", port = 7946, hold_max = \"1m\""));
+    assert_eq!(
+        found.settings,
+        [
+            "consul.address: http://127.0.0.1:8500/ → not used",
+            "nomad.address: not used → http://127.0.0.1:4646/",
+            "fleet.discover: consul weir → nomad weir",
+            "fleet.discover.port: the source's → 7946",
+            "fleet.discover.hold_max: 10m → 1m",
+        ]
+    );
+}

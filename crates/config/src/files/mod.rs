@@ -48,6 +48,8 @@ pub(crate) struct Contents {
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
     /// In order of the services.
     pub(crate) discover: Vec<Option<Arc<Discover>>>,
+    /// Of the fleet.
+    pub(crate) fleet_discover: Option<Arc<Discover>>,
     pub(crate) registries: RegistryPeers,
     /// The collector of telemetry.
     pub(crate) collector: Option<HttpPeer>,
@@ -115,10 +117,12 @@ pub(crate) fn read(
         },
         discover: services
             .clone()
-            .map(|service| {
-                service.discover.as_ref().and_then(|raw| reader.discover(raw)).map(Arc::new)
-            })
+            .map(|service| reader.discover(service.discover.as_ref()?).map(Arc::new))
             .collect(),
+        fleet_discover: document
+            .fleet
+            .as_ref()
+            .and_then(|fleet| reader.discover(fleet.discover.as_ref()?).map(Arc::new)),
         authentications: document
             .authentications
             .iter()

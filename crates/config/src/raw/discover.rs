@@ -1,4 +1,4 @@
-//! Reads `discover` of `[service.NAME]`.
+//! Reads `discover` of `[service.NAME]` and of `[fleet]`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{net, paths};
 use crate::diagnostic::{At, Diagnostic, Span, Wrong, quote};
 use crate::include::Pattern;
 
-/// `discover` of `[service.NAME]`.
+/// `discover` of `[service.NAME]` or of `[fleet]`.
 #[derive(Debug)]
 pub(crate) struct RawDiscover {
     pub(crate) span: Span,
@@ -113,7 +113,7 @@ fn is_one(table: &Table<'_>) -> bool {
         [_] => return true,
         [(first, span), (second, at), ..] => {
             let title = format!("`discover` with both `{first}` and `{second}`");
-            let error = Diagnostic::error(title, at.clone(), "one source for a service");
+            let error = Diagnostic::error(title, at.clone(), "only one source is possible");
             table.problems.report(error.other(span.clone(), "the other").help(help));
         }
     }

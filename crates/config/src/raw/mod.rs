@@ -9,6 +9,7 @@ mod content;
 mod defaults;
 mod discover;
 mod error_page;
+mod fleet;
 pub(crate) mod http;
 mod listener;
 mod log;
@@ -45,6 +46,7 @@ pub(crate) use authentication::{
     RawAuthentication, RawForwardAuth, RawKeySource, RawScheme, RawToken,
 };
 pub(crate) use discover::{RawDiscover, RawSource};
+pub(crate) use fleet::RawFleet;
 pub(crate) use log::RawLog;
 pub(crate) use otlp::RawOtlp;
 pub(crate) use register::RawRegister;
@@ -78,6 +80,7 @@ pub(crate) struct Document {
     pub(crate) acme_meant: bool,
     pub(crate) resolver: Vec<SocketAddr>,
     pub(crate) registries: RawRegistries,
+    pub(crate) fleet: Option<RawFleet>,
     pub(crate) log: RawLog,
     pub(crate) reload: Reload,
     pub(crate) doctor: Doctor,
@@ -101,8 +104,8 @@ impl Document {
         self.registries.consul.as_ref().is_some_and(|raw| raw.settings.routes.is_some())
     }
 
-    /// Returns whether a service takes its servers from such a source, a listener registers there, or routes come
-    /// from there.
+    /// Returns whether a service takes its servers from such a source, the fleet its members, a listener registers
+    /// there, or routes come from there.
     pub(crate) fn uses(&self, kind: ServerSourceWord) -> bool {
         if kind == ServerSourceWord::Consul
             && (self.has_published_routes()
@@ -110,8 +113,10 @@ impl Document {
         {
             return true;
         }
-        let sources = self.services.iter().filter_map(|raw| raw.discover.as_ref()?.source.as_ref());
-        sources.into_iter().any(|source| source.kind() == kind)
+        let of_services = self.services.iter().filter_map(|raw| raw.discover.as_ref());
+        let of_fleet = self.fleet.as_ref().and_then(|raw| raw.discover.as_ref());
+        let mut sources = of_services.chain(of_fleet).filter_map(|raw| raw.source.as_ref());
+        sources.any(|source| source.kind() == kind)
     }
 }
 

@@ -111,12 +111,17 @@ pub(crate) fn dns_server(text: &str) -> Result<SocketAddr, Wrong> {
 pub(crate) fn server_target(text: &str) -> Result<ServerTarget, Wrong> {
     match unix_path(text, "/run/app.sock", UnixPath::BYTES_MAX) {
         Some(path) => path.map(|path| ServerTarget::Address(Address::Unix(path))),
-        None => host_and_port(
-            text,
-            |address| ServerTarget::Address(address.into()),
-            |host, port| ServerTarget::Name { host, port },
-        ),
+        None => network_target(text),
     }
+}
+
+/// Parses a target on the network: `10.0.0.6:7946`, `[::1]:7946`, `balancers.internal:7946`.
+pub(crate) fn network_target(text: &str) -> Result<ServerTarget, Wrong> {
+    host_and_port(
+        text,
+        |address| ServerTarget::Address(address.into()),
+        |host, port| ServerTarget::Name { host, port },
+    )
 }
 
 /// Parses a host on the network and its port: `10.0.1.5:8125`, `[::1]:8125`, `stats.internal:8125`.

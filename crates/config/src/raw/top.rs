@@ -11,7 +11,7 @@ use super::defaults::Defaults;
 use super::table::{Table, is_empty_list};
 use super::{
     Document, RawAuthentication, RawListener, RawRoute, RawService, acme, admin, authentication,
-    listener, log, name, net, otlp, paths, registries, route, service,
+    fleet, listener, log, name, net, otlp, paths, registries, route, service,
 };
 use crate::defaults as usual;
 use crate::diagnostic::{At, Diagnostic, Problems, Span, quote};
@@ -66,6 +66,7 @@ pub(crate) fn document(files: &[(&DeTable<'_>, usize)], problems: &Problems) -> 
         acme: table.table("acme").map(acme::read),
         resolver: resolver(&mut table),
         registries: registries::read(&mut table),
+        fleet: table.table("fleet").map(fleet::read),
         log: table.table("log").map_or_else(log::default, log::read),
         reload: table.table("reload").map_or(Reload { watch: usual::WATCH }, reload),
         doctor: table.table("doctor").map_or_else(default_doctor, doctor),

@@ -188,6 +188,9 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ),
     ("state_directory", &["storage", "storage_path", "state_path", "data_dir"]),
     ("renewal", &["renew", "renewal_window_ratio", "certificates_duration"]),
+    ("advertise", &["advertise_addr", "advertise_address", "advertised_address"]),
+    ("members", &["join", "start_join", "retry_join", "seeds", "peers"]),
+    ("keys", &["key", "secret", "secrets", "encrypt", "encrypt_key", "keyring", "key_file"]),
     ("maintenance", &["maintenance_mode", "down", "disabled"]),
     ("max", &["attempts", "num_retries", "count", "retry_count"]),
 ];

@@ -123,6 +123,17 @@ const KEYS: &str = r#"{"keys": [
 
 type Dates = ((i32, u8, u8), (i32, u8, u8));
 
+/// Secrets of a fleet: one, the same with white space around it, another, and one that is too long.
+fn fleet_keys() -> [(&'static str, String); 4] {
+    let key = "hunter2 of the fleet, longer than 32 bytes";
+    [
+        ("fleet.key", format!("{key}\n")),
+        ("padded.key", format!("  {key}\t\n\n")),
+        ("fleet-old.key", format!("old {key}")),
+        ("long.key", "hunter2 ".repeat(600)),
+    ]
+}
+
 fn make() -> Made {
     let mut files: HashMap<&'static str, Arc<[u8]>> = HashMap::new();
     let mut put = |name, bytes: &[u8]| drop(files.insert(name, bytes.into()));
@@ -133,6 +144,9 @@ fn make() -> Made {
     put("ca.pem", ca.pem().as_bytes());
     put("clients.pem", ca.pem().as_bytes());
     put("internal.pem", ca.pem().as_bytes());
+    for (name, text) in fleet_keys() {
+        put(name, text.as_bytes());
+    }
     put("ca-certificates.crt", ca.pem().as_bytes());
     put("empty.pem", b"");
     put("office.txt", b"# the office\n192.0.2.0/24\n\n2001:db8::/32 # IPv6\n");

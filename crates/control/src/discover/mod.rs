@@ -22,12 +22,12 @@ mod start;
 mod tags;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{
-    Address, EndpointRow, EndpointSet, Listing, Moment, ServerSpec, ServerTarget, Service,
+    Address, EndpointRow, EndpointSet, Fleet, Listing, Moment, ServerSpec, ServerTarget, Service,
     Snapshot, Standing,
 };
 use tokio::sync::mpsc;
@@ -37,6 +37,7 @@ use names::Names;
 pub(crate) use names::{Answer, Answered};
 pub use names::{Discovered, Source};
 pub(crate) use report::Reported;
+pub(crate) use sources::FLEET;
 pub use sources::SourceState;
 use sources::Sources;
 use tags::Tags;
@@ -53,6 +54,9 @@ pub(crate) struct Discovery {
     services: Vec<Arc<Service>>,
     /// Those of a configuration that may come into force.
     expected: Vec<Arc<Service>>,
+    /// The fleet of the configuration in force, and that of one that may come into force.
+    fleet: Option<Arc<Fleet>>,
+    expected_fleet: Option<Arc<Fleet>>,
     /// Servers of a source have changed since the names were updated.
     names_are_old: bool,
 }
@@ -73,6 +77,8 @@ impl Discovery {
             resolver: Vec::new(),
             services: Vec::new(),
             expected: Vec::new(),
+            fleet: None,
+            expected_fleet: None,
             names_are_old: false,
         }
     }
@@ -88,6 +94,8 @@ impl Discovery {
         self.sources.set_routes(self.tags.saved(now), now);
         self.services.clone_from(&snapshot.services);
         self.expected.clear();
+        self.fleet.clone_from(&snapshot.fleet);
+        self.expected_fleet = None;
         self.resolver.clone_from(&snapshot.resolver);
         self.follow_names(now);
     }
@@ -96,6 +104,7 @@ impl Discovery {
     pub(crate) fn expect(&mut self, snapshot: &Snapshot, now: Moment) {
         self.sources.expect(snapshot, now);
         self.expected.clone_from(&snapshot.services);
+        self.expected_fleet.clone_from(&snapshot.fleet);
         self.follow_names(now);
     }
 
@@ -188,6 +197,16 @@ impl Discovery {
         endpoints(service, listed, |host| self.names.addresses(host).collect())
     }
 
+    /// Returns the addresses at which members of the fleet may be.
+    pub(crate) fn fleet_addresses(&self) -> Vec<SocketAddr> {
+        let Some(fleet) = &self.fleet else { return Vec::new() };
+        let listed = self.sources.servers(FLEET).map(|(server, _)| &server.target);
+        let targets = fleet.members.iter().chain(listed);
+        let all = targets
+            .flat_map(|target| addresses(target, |host| self.names.addresses(host).collect()));
+        all.filter_map(Address::ip).collect()
+    }
+
     fn hosts_of<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = &'a str> {
         hosts(&service.servers).chain(self.sources.names(&service.name))
     }
@@ -196,7 +215,10 @@ impl Discovery {
         self.names_are_old = false;
         let services = self.services.iter().chain(&self.expected);
         let in_files = services.flat_map(|service| hosts(&service.servers));
-        let listed = self.services.iter().flat_map(|service| self.sources.names(&service.name));
+        let fleets = self.fleet.iter().chain(&self.expected_fleet);
+        let in_files = in_files.chain(fleets.flat_map(|one| one.members.iter().filter_map(host)));
+        let names = self.services.iter().map(|service| &*service.name).chain([FLEET]);
+        let listed = names.flat_map(|name| self.sources.names(name));
         let wanted: BTreeSet<&str> =
             in_files.chain(listed).chain(self.sources.expected_names()).collect();
         self.names.follow(&self.resolver, &wanted, now);
@@ -218,10 +240,25 @@ async fn parsed<T: Send + 'static>(
 
 /// Returns the host names among servers.
 fn hosts(servers: &[ServerSpec]) -> impl Iterator<Item = &str> {
-    servers.iter().filter_map(|server| match &server.target {
+    servers.iter().filter_map(|server| host(&server.target))
+}
+
+/// Returns the host name of a server that has one.
+fn host(target: &ServerTarget) -> Option<&str> {
+    match target {
         ServerTarget::Name { host, .. } => Some(host.as_str()),
         ServerTarget::Address(_) => None,
-    })
+    }
+}
+
+/// Returns the addresses of a server, of which `resolve` gives those of a name.
+fn addresses(target: &ServerTarget, resolve: impl Fn(&str) -> Vec<IpAddr>) -> Vec<Address> {
+    match target {
+        ServerTarget::Address(address) => vec![*address],
+        ServerTarget::Name { host, port } => {
+            resolve(host).into_iter().map(|ip| SocketAddr::new(ip, *port).into()).collect()
+        }
+    }
 }
 
 /// Returns the servers of `service` with the addresses that `resolve` gives for names, and those that a
@@ -229,16 +266,9 @@ fn hosts(servers: &[ServerSpec]) -> impl Iterator<Item = &str> {
 fn endpoints<'a>(
     service: &Service,
     listed: impl Iterator<Item = (&'a ServerSpec, &'a Arc<Listing>)>,
-    resolve: impl Fn(&str) -> Vec<std::net::IpAddr>,
+    resolve: impl Fn(&str) -> Vec<IpAddr>,
 ) -> EndpointSet {
-    let addresses = |target: &ServerTarget| -> Vec<Address> {
-        match target {
-            ServerTarget::Address(address) => vec![*address],
-            ServerTarget::Name { host, port } => {
-                resolve(host).into_iter().map(|ip| SocketAddr::new(ip, *port).into()).collect()
-            }
-        }
-    };
+    let addresses = |target: &ServerTarget| addresses(target, &resolve);
     let mut rows = Vec::with_capacity(service.servers.len());
     let mut seen = HashSet::new();
     let mut add = |server: &ServerSpec, listing: Option<&Arc<Listing>>| {

@@ -17,6 +17,9 @@ use super::report::{Origin, Reported, Sink};
 use super::saved::StateFile;
 use super::start::{self, Clients, Settings};
 
+/// What stands for the fleet among the services that have a source: no service has such a name.
+pub(crate) const FLEET: &str = "[fleet]";
+
 /// The state of a service's source, for status pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceState {
@@ -70,8 +73,8 @@ impl Sources {
         let had_sources = !before.is_empty();
         for (name, policy) in sources(snapshot) {
             let is_same = |followed: &Followed| followed.is_for(policy, snapshot);
-            let known = before.remove(name);
-            let followed = match (expected.remove(name).filter(is_same), known) {
+            let known = before.remove(&name);
+            let followed = match (expected.remove(&name).filter(is_same), known) {
                 (Some(mut new), Some(known)) => {
                     new.source.inherit(&known.source, now);
                     new.note_names();
@@ -80,7 +83,7 @@ impl Sources {
                 (new, known) => new.or_else(|| known.filter(is_same)),
             };
             if let Some(followed) = followed {
-                self.current.insert(Arc::clone(name), followed);
+                self.current.insert(name, followed);
             }
         }
         self.clients.retain(snapshot);
@@ -111,10 +114,10 @@ impl Sources {
             wanted.get(name).is_some_and(|policy| followed.is_for(policy, snapshot))
         });
         for (name, policy) in sources(snapshot) {
-            let known = self.current.get(name).into_iter().chain(self.expected.get(name));
+            let known = self.current.get(&name).into_iter().chain(self.expected.get(&name));
             if !known.into_iter().any(|followed| followed.is_for(policy, snapshot)) {
-                let followed = self.start(name, policy, snapshot, now);
-                self.expected.insert(Arc::clone(name), followed);
+                let followed = self.start(&name, policy, snapshot, now);
+                self.expected.insert(name, followed);
             }
         }
     }
@@ -278,7 +281,12 @@ impl Sources {
     }
 }
 
-/// Returns the services of a configuration that have a source.
-fn sources(snapshot: &Snapshot) -> impl Iterator<Item = (&Arc<str>, &Arc<Discover>)> {
-    snapshot.services.iter().filter_map(|service| Some((&service.name, service.discover.as_ref()?)))
+/// Returns the services of a configuration that have a source, and the fleet if it has one.
+fn sources(snapshot: &Snapshot) -> impl Iterator<Item = (Arc<str>, &Arc<Discover>)> {
+    let services = snapshot.services.iter();
+    let of_services =
+        services.filter_map(|one| Some((Arc::clone(&one.name), one.discover.as_ref()?)));
+    let of_fleet =
+        snapshot.fleet.iter().filter_map(|fleet| Some((FLEET.into(), fleet.discover.as_ref()?)));
+    of_services.chain(of_fleet)
 }

@@ -16,6 +16,11 @@ use std::time::Duration;
 
 use health::plan::{Consumer, ConsumerId, Plan, ProbeId};
 use health::report::Report;
+use health::shared::assignment::MemberIndex;
+use health::shared::belief::{Duty, Event, Standing};
+use health::shared::exchange::{Doubted, Exchange, Received};
+use health::shared::result;
+use health::shared::wire::Refused;
 use health::verdict::{Failure, ProbeEvent};
 use model::{Address, Moment, ProbeIdentity};
 use tokio::sync::mpsc;
@@ -46,7 +51,18 @@ pub(crate) struct Heard {
     /// When the probe was started.
     pub(crate) started: Moment,
     /// What happened.
-    pub(crate) event: ProbeEvent,
+    pub(crate) what: What,
+    /// Whose results of the probe count.
+    pub(crate) standing: Standing,
+}
+
+/// What happened to a probe.
+#[derive(Debug)]
+pub(crate) enum What {
+    /// An event of a run here.
+    Own(ProbeEvent),
+    /// The result of a run at another member of the fleet.
+    Other(MemberIndex, result::Heard),
 }
 
 /// The plan, and the connections kept between runs.
@@ -58,6 +74,8 @@ pub(crate) struct Prober {
     running: usize,
     probes_running_max: usize,
     messages: mpsc::Sender<Message>,
+    /// What the fleet shares.
+    shared: Option<Exchange>,
 }
 
 impl Prober {
@@ -71,7 +89,24 @@ impl Prober {
             running: 0,
             probes_running_max: probes_running_max.max(1),
             messages,
+            shared: None,
         }
+    }
+
+    /// Shares the probes from now on, in place of what was shared before; `None`: all are run here.
+    pub(crate) fn share(&mut self, shared: Option<Exchange>, now: Moment) {
+        self.shared = shared;
+        self.follow_shared(now);
+    }
+
+    /// Returns what the fleet shares.
+    pub(crate) fn shared_mut(&mut self) -> Option<&mut Exchange> {
+        self.shared.as_mut()
+    }
+
+    /// Returns when there are results to send.
+    pub(crate) fn results_due(&self) -> Option<Moment> {
+        self.shared.as_ref()?.next_due()
     }
 
     /// Applies a changed set of consumers.
@@ -79,6 +114,13 @@ impl Prober {
         self.plan.update(consumers, now);
         self.lanes.retain(|id, _| self.plan.probe(*id).is_some());
         self.tls.forget_unused();
+        self.follow_shared(now);
+    }
+
+    fn follow_shared(&mut self, now: Moment) {
+        if let Some(shared) = &mut self.shared {
+            shared.follow(self.plan.probes(), now);
+        }
     }
 
     /// Applies a change of some consumers: those in `gone` leave, those in `new` join.
@@ -88,25 +130,45 @@ impl Prober {
         new: Vec<Consumer>,
         now: Moment,
     ) {
-        let probes: Vec<ProbeId> =
+        let mut probes: Vec<ProbeId> =
             gone.iter().filter_map(|(identity, _)| self.plan.id_of(identity)).collect();
+        let new_probes: Vec<_> = new.iter().map(|consumer| Arc::clone(&consumer.probe)).collect();
         self.plan.change(gone, new, now);
+        probes.extend(new_probes.iter().filter_map(|identity| self.plan.id_of(identity)));
         for id in probes {
-            if self.plan.probe(id).is_none() {
+            let probe = self.plan.probe(id);
+            if probe.is_none() {
                 self.lanes.remove(&id);
+            }
+            match (&mut self.shared, probe) {
+                (Some(shared), Some(probe)) => shared.set(probe, now),
+                (Some(shared), None) => shared.remove(id),
+                (None, _) => {}
             }
         }
     }
 
     /// Starts the probes that are due. A probe none of whose consumers is `wanted` at present is
-    /// skipped this time.
-    pub(crate) fn start_due(&mut self, now: Moment, wanted: impl Fn(ConsumerId) -> bool) {
+    /// skipped this time, and so is one whose results come from other members, unless one of its consumers
+    /// `needs_own` results.
+    pub(crate) fn start_due(
+        &mut self,
+        now: Moment,
+        wanted: impl Fn(ConsumerId) -> bool,
+        needs_own: impl Fn(ConsumerId) -> bool,
+    ) {
         let room = self.probes_running_max - self.running.min(self.probes_running_max);
         for id in self.plan.due(now, room) {
             let Some(probe) = self.plan.probe(id) else {
                 continue;
             };
-            if !probe.consumers.iter().any(|consumer| wanted(consumer.id)) {
+            let duty = self.shared.as_mut().map_or(Duty::Probe, |shared| {
+                if probe.consumers.iter().any(|one| needs_own(one.id)) {
+                    shared.probe_for_itself(id, now);
+                }
+                shared.duty(id, now)
+            });
+            if duty == Duty::Rely || !probe.consumers.iter().any(|one| wanted(one.id)) {
                 self.plan.finished(id);
                 continue;
             }
@@ -132,14 +194,24 @@ impl Prober {
     }
 
     /// Processes a message. Returns `None` if its probe is no longer in the plan.
-    pub(crate) fn on_message(&mut self, message: Message) -> Option<Heard> {
+    pub(crate) fn on_message(&mut self, message: Message, now: Moment) -> Option<Heard> {
         let Message { id, started, event, lane } = message;
+        let standing = self.shared.as_mut().map(|shared| {
+            if let ProbeEvent::Done { elapsed, result } = event {
+                let doubted = shared.on_own(id, elapsed, result, now);
+                for one in &doubted {
+                    log_doubted(&self.plan, one);
+                }
+            }
+            shared.standing(id, now)
+        });
         let probe = self.plan.probe(id);
         let heard = probe.map(|probe| Heard {
             address: probe.identity.address,
             consumers: probe.consumers.iter().map(|consumer| consumer.id).collect(),
             started,
-            event,
+            what: What::Own(event),
+            standing: standing.unwrap_or_else(Standing::alone),
         });
         if let Some(lane) = lane {
             self.running -= 1;
@@ -151,6 +223,33 @@ impl Prober {
         heard
     }
 
+    /// Reads results that start `start` of the member `from` has sent. Returns those that count.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    pub(crate) fn on_shared(
+        &mut self,
+        from: &str,
+        start: u64,
+        bytes: &[u8],
+        now: Moment,
+    ) -> Result<Vec<Heard>, Refused> {
+        let Some(shared) = &mut self.shared else { return Ok(Vec::new()) };
+        let received = shared.on_batch(from, start, bytes, now)?.into_iter();
+        let heard = received.filter_map(|Received { probe, from, heard, standing }| {
+            let probe = self.plan.probe(probe)?;
+            let ago = heard.age_at_sending.saturating_add(heard.elapsed);
+            Some(Heard {
+                address: probe.identity.address,
+                consumers: probe.consumers.iter().map(|consumer| consumer.id).collect(),
+                started: now.before(ago),
+                what: What::Other(from, heard),
+                standing,
+            })
+        });
+        Ok(heard.collect())
+    }
+
     /// Returns the number of distinct probes.
     pub(crate) fn probes(&self) -> u32 {
         u32::try_from(self.plan.len()).unwrap_or(u32::MAX)
@@ -159,6 +258,19 @@ impl Prober {
     /// Returns the plan for display.
     pub(crate) fn report(&self) -> Report {
         self.plan.report()
+    }
+}
+
+fn log_doubted(plan: &Plan, doubted: &Doubted) {
+    let Doubted { member, probe, event } = doubted;
+    let server = plan.probe(*probe).map(|probe| tracing::field::display(probe.identity.address));
+    match event {
+        Event::Ignored { contradictions, .. } => {
+            tracing::warn!(%member, server, contradictions, "this balancer's own probes contradict what a member of the fleet says about a server; its results are ignored");
+        }
+        Event::Believed { .. } => {
+            tracing::info!(%member, server, "results of a member of the fleet agree with this balancer's own again");
+        }
     }
 }
 

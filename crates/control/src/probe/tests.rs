@@ -13,14 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use health::plan::{Consumer, ConsumerId};
-use health::verdict::{Change, ProbeEvent, ServerLoad, Verdict};
+use health::shared::tally::Tally;
+use health::verdict::{Change, ProbeEvent, ServerLoad};
 use model::{Check, CheckKind, Health, Service, StatusSet};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::Prober;
+use super::{Prober, What};
 use crate::testing::{DEADLINE, block_on, service};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -121,7 +122,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, mode: &Cell<Mode
 struct Rig {
     prober: Prober,
     messages: mpsc::Receiver<super::Message>,
-    verdicts: HashMap<ConsumerId, Verdict>,
+    verdicts: HashMap<ConsumerId, Tally>,
     changes: Vec<(u64, Change)>,
     /// Finished probes, and how many of them were failures.
     done: usize,
@@ -134,7 +135,7 @@ impl Rig {
         let mut prober = Prober::new(probes_running_max, sender);
         let verdicts = consumers
             .iter()
-            .map(|consumer| (consumer.id, Verdict::new(&consumer.check, Health::Unknown)))
+            .map(|consumer| (consumer.id, Tally::new(&consumer.check, Health::Unknown)))
             .collect();
         prober.follow(consumers, os::clock::now());
         Rig { prober, messages, verdicts, changes: Vec::new(), done: 0, failed: 0 }
@@ -150,19 +151,20 @@ impl Rig {
     }
 
     async fn step(&mut self) {
-        self.prober.start_due(os::clock::now(), |_| true);
+        self.prober.start_due(os::clock::now(), |_| true, |_| false);
         let due = self.prober.next_due();
         let wait = due.map_or(DEADLINE, |due| due.since(os::clock::now()));
         tokio::select! {
             Some(message) = self.messages.recv() => {
-                let Some(heard) = self.prober.on_message(message) else { return };
-                if let ProbeEvent::Done { result, .. } = heard.event {
+                let Some(heard) = self.prober.on_message(message, os::clock::now()) else { return };
+                let What::Own(event) = heard.what else { return };
+                if let ProbeEvent::Done { result, .. } = event {
                     self.done += 1;
                     self.failed += usize::from(result.is_err());
                 }
                 for id in &heard.consumers {
                     let verdict = self.verdicts.get_mut(id).expect("a known consumer");
-                    let change = verdict.on_event(heard.event, ServerLoad::default());
+                    let change = verdict.on_event(event, ServerLoad::default());
                     self.changes.extend(change.map(|change| (id.0, change)));
                 }
             }

@@ -117,6 +117,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
         state_directory: None,
         authentications: Vec::new(),
         zone: None,
+        fleet: None,
         workers: None,
         connections_max: 1,
         request_buffers_max_bytes: 0,

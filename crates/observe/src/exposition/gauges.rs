@@ -49,6 +49,25 @@ pub struct Gauges<'a> {
     pub telemetry: Vec<TelemetryGauges>,
     /// The sources of servers.
     pub sources: SourcesGauges,
+    /// The fleet of balancers; `None`: this one belongs to none.
+    pub fleet: Option<FleetGauges>,
+}
+
+/// The fleet of balancers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FleetGauges {
+    /// Members that live, this one included.
+    pub members: usize,
+    /// Distinct probes, by who runs them.
+    pub probes: [(&'static str, usize); 3],
+    /// Members whose results are ignored.
+    pub ignored: usize,
+    /// Datagrams, by result.
+    pub datagrams: Vec<(String, u64)>,
+    /// Bytes received.
+    pub received_bytes: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
 }
 
 /// The sources that services take their servers from, and what registers itself there.

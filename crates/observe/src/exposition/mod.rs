@@ -5,6 +5,7 @@
 //! [`Totals`], current values as [`Gauges`].
 
 mod families;
+mod fleet;
 mod gauges;
 mod program;
 pub mod protobuf;
@@ -22,9 +23,9 @@ use crate::registry::{ExchangeTotals, ListenerTotals, ServiceTotals, Totals};
 pub use families::Format;
 use families::{Distribution, Families, Kind, Label};
 pub use gauges::{
-    BudgetGauges, CertificateGauges, FindingGauges, Gauges, KeySetGauges, ListenerGauges,
-    ProbeGauges, ProcessGauges, RegistrationGauges, ReloadGauges, ServerGauges, ServiceGauges,
-    SourceGauges, SourcesGauges, TagGauges, TelemetryGauges,
+    BudgetGauges, CertificateGauges, FindingGauges, FleetGauges, Gauges, KeySetGauges,
+    ListenerGauges, ProbeGauges, ProcessGauges, RegistrationGauges, ReloadGauges, ServerGauges,
+    ServiceGauges, SourceGauges, SourcesGauges, TagGauges, TelemetryGauges,
 };
 use protobuf::MetricFamily;
 
@@ -54,6 +55,9 @@ fn collect(totals: &Totals, gauges: &Gauges<'_>, format: Format) -> Families {
     servers::write_probes(gauges, &mut families);
     program::write_telemetry(&gauges.telemetry, &mut families);
     sources::write_sources(&gauges.sources, &mut families);
+    if let Some(of_fleet) = &gauges.fleet {
+        fleet::write_fleet(of_fleet, &mut families);
+    }
     families
 }
 

@@ -205,6 +205,17 @@ fn latency() -> &'static ServerLatency {
     &LATENCY
 }
 
+fn fleet() -> FleetGauges {
+    FleetGauges {
+        members: 8,
+        probes: [("assigned", 70), ("stood_in", 2), ("relied", 208)],
+        ignored: 1,
+        datagrams: vec![("accepted".into(), 900), ("unknown_key".into(), 3), ("sent".into(), 800)],
+        received_bytes: 90_000,
+        sent_bytes: 80_000,
+    }
+}
+
 fn sources() -> SourcesGauges {
     SourcesGauges {
         services: vec![SourceGauges {
@@ -259,6 +270,7 @@ fn gauges() -> Gauges<'static> {
             dropped: vec![("queue_full", 1), ("refused", 0)],
         }],
         sources: sources(),
+        fleet: Some(fleet()),
         key_sets: vec![KeySetGauges {
             authentication: "api".to_owned(),
             keys: 2,
@@ -320,7 +332,7 @@ fn both_formats_agree_and_follow_their_rules() {
     };
     assert_eq!(names(&prometheus), names(&open));
     let units = open.iter().filter(|(_, family)| family.unit.is_some()).count();
-    assert_eq!(units, 24, "families with a unit");
+    assert_eq!(units, 25, "families with a unit");
     let service = ("service", "list\"ings\\\n");
     for families in [&prometheus, &open] {
         for (name, labels, expected) in [

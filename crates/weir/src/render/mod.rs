@@ -21,8 +21,8 @@ use std::sync::Arc;
 use health::report::Report;
 use model::units::show_duration;
 use model::{
-    AccessLog, Listener, LogFormat, Metrics, MetricsListener, Otlp, Protocol, RouteTagFormat,
-    Snapshot, TagRoutes,
+    AccessLog, Fleet, Listener, LogFormat, Metrics, MetricsListener, Otlp, Protocol,
+    RouteTagFormat, Snapshot, TagRoutes,
 };
 
 use columns::Columns;
@@ -115,6 +115,9 @@ fn balancer(snapshot: &Snapshot) -> String {
         let servers: Vec<_> = snapshot.resolver.iter().map(ToString::to_string).collect();
         row("DNS server", servers.join(", "));
     }
+    if let Some(settings) = &snapshot.fleet {
+        row("fleet", fleet(settings));
+    }
     let form = match snapshot.log.format {
         LogFormat::Json => "JSON",
         LogFormat::Text => "text",
@@ -130,6 +133,20 @@ fn balancer(snapshot: &Snapshot) -> String {
     };
     row("access log", log);
     columns.text()
+}
+
+/// Describes how this balancer joins its fleet.
+fn fleet(fleet: &Fleet) -> String {
+    const MEMBERS_SHOWN_MAX: usize = 4;
+    let Fleet { address, advertise, name, members, discover, probers, .. } = fleet;
+    let name = name.as_deref().unwrap_or("named like the machine");
+    let seen = if advertise == address { String::new() } else { format!(" as {advertise}") };
+    let members: Vec<Arc<str>> = members.iter().map(|one| one.to_string().into()).collect();
+    let members = (!members.is_empty()).then(|| few(members.iter(), MEMBERS_SHOWN_MAX));
+    let source = discover.as_ref().map(|discover| discover.source.to_string());
+    let joined: Vec<_> = members.into_iter().chain(source).collect();
+    let joined = if joined.is_empty() { "no other".to_owned() } else { joined.join(", ") };
+    format!("{name}, on {address}{seen}; joins {joined}; {probers} of each zone probe")
 }
 
 /// Says what a collector is sent.

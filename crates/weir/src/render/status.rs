@@ -8,6 +8,7 @@ use std::time::Duration;
 use admin_api::Word;
 use admin_api::causes::Cause;
 use admin_api::findings::{Findings, SeenFinding};
+use admin_api::fleet::{FleetSummary, SharedProbes};
 use admin_api::maintenance::Maintenance;
 use admin_api::published::TagSource;
 use admin_api::requests::{Request, Requests};
@@ -16,7 +17,7 @@ use admin_api::status::{Registration, Status};
 use admin_api::traffic::{ServerWindow, ServiceTraffic, Traffic};
 use diagnose::finding::Finding;
 use diagnose::kinds::{grouped, others};
-use diagnose::words::thousands;
+use diagnose::words::{plural, thousands};
 use model::units::show_duration;
 use model::{Fault, Standing};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,9 @@ use serde::{Deserialize, Serialize};
 use super::acme;
 use super::columns::Columns;
 use super::traffic;
+
+/// Fewer messages from another process of a member's name are those from before a restart.
+const NAME_CONFLICTS_MIN: u64 = 10;
 
 /// Causes named per service; the rest is one number.
 const CAUSES_SHOWN_MAX: usize = 8;
@@ -77,6 +81,10 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "routes from tags in Consul: {}", tag_source(source));
     }
+    if let Some(fleet) = &look.status.fleet {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "fleet: {}", self::fleet(fleet));
+    }
     for row in &look.status.maintenance {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{}", maintenance(row));
@@ -120,6 +128,37 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
     }
     out.push_str(&look.status.acme.as_ref().map(acme::text).unwrap_or_default());
     out.push_str(&look.under_way.as_ref().map(slowest).unwrap_or_default());
+    out
+}
+
+/// Returns one line on the fleet.
+fn fleet(fleet: &FleetSummary) -> String {
+    if let Some(error) = &fleet.error {
+        return format!("not a member: {error}");
+    }
+    let FleetSummary { members, members_in_zone, probes, ignored, .. } = fleet;
+    let SharedProbes { assigned, stood_in, relied } = probes;
+    let name = fleet.name.as_deref().unwrap_or_default();
+    let members = plural(*members as u64, "member");
+    let mut out = format!(
+        "{name} is one of {members}, {members_in_zone} in its zone; of the health checks, it runs {assigned} for the zone and takes {relied} from others"
+    );
+    if *stood_in > 0 {
+        // Writing to a String cannot fail.
+        let _ = write!(out, ", and runs {stood_in} since results of others are missing or differ");
+    }
+    if fleet.name_conflicts >= NAME_CONFLICTS_MIN {
+        out.push_str("; another process has its name");
+    }
+    for one in ignored {
+        let probes = plural(one.probes as u64, "check");
+        // Writing to a String cannot fail.
+        let _ = write!(
+            out,
+            "; what {} says about {probes} contradicts its own and is ignored",
+            one.name
+        );
+    }
     out
 }
 

@@ -158,6 +158,40 @@ fn what_tls_will_do_is_told() {
     assert_eq!(json["services"][0]["tls"]["ca"], serde_json::Value::Null);
 }
 
+#[test]
+fn the_fleet_is_one_line_without_its_keys() {
+    let with = |fleet: &str| {
+        let text = format!(
+            "listener = [{{ address = \"0.0.0.0:8080\" }}]\nroute = [{{ deny = 404 }}]\n\
+             [fleet]\nkeys = [\"hunter2 hunter2 hunter2 hunter2 hunter2\"]\n{fleet}"
+        );
+        config::check(&text, "test", &()).unwrap().snapshot
+    };
+    let line = |snapshot: &Snapshot| {
+        let said = text_of(snapshot);
+        let line = said.lines().find_map(|line| line.strip_prefix("  fleet"));
+        line.unwrap().trim().to_owned()
+    };
+    let full = with(
+        "name = \"edge-1\"\naddress = \"0.0.0.0:7946\"\nadvertise = \"10.0.0.5:7946\"\nprobers = 3\n\
+         members = [\"10.0.0.6:7946\", \"balancers.internal:7946\"]\n\
+         discover = { dns_srv = \"_weir._udp.example\" }",
+    );
+    assert_eq!(
+        line(&full),
+        "edge-1, on 0.0.0.0:7946 as 10.0.0.5:7946; joins 10.0.0.6:7946, balancers.internal:7946, \
+         dns_srv _weir._udp.example; 3 of each zone probe"
+    );
+    assert_eq!(
+        line(&with("address = \"10.0.0.5:7946\"\nmembers = []")),
+        "named like the machine, on 10.0.0.5:7946; joins no other; 2 of each zone probe"
+    );
+    let json = configuration::to_json(&full);
+    assert_eq!(json["fleet"]["members"][1], "balancers.internal:7946");
+    assert_eq!(json["fleet"]["keys"], 1);
+    assert!(!format!("{json} {full:?}").contains("hunter2"));
+}
+
 fn text_of(snapshot: &Snapshot) -> String {
     explain(snapshot, &health::report::of_snapshot(snapshot), false)
 }

@@ -5,6 +5,7 @@ use admin_api::causes::{Cause, Causes};
 use admin_api::changes::Changes;
 use admin_api::checks::Plan;
 use admin_api::findings::Findings;
+use admin_api::fleet::Fleet;
 use admin_api::history::History;
 use admin_api::maintenance::{Maintenance, MaintenanceRequest};
 use admin_api::published::PublishedRoutes;
@@ -188,6 +189,13 @@ pub(super) fn traffic() -> Vec<Operation> {
             "The routes that services publish in Consul's tags",
             "The routes, by service, host and path, and their source.",
             json_of::<PublishedRoutes>(),
+        ),
+        Operation::new(
+            ("get", "/api/v1/fleet"),
+            "fleet",
+            "The fleet of balancers that this one belongs to",
+            "The fleet as this balancer sees it; null: there is no [fleet], or this process has not joined it yet or has left it.",
+            json_of::<Option<Fleet>>(),
         ),
         requests(),
         ended_requests(),

@@ -7,6 +7,7 @@ mod authentication;
 mod defaults;
 mod discover;
 mod error_page;
+mod fleet;
 mod listener;
 mod log;
 mod maintenance;
@@ -27,6 +28,7 @@ pub(crate) use tls::CIPHERS;
 
 use super::spec::{Absent, Form, KeySpec, Kind, TableSpec, key};
 use defaults::DEFAULTS;
+use fleet::FLEET;
 use log::LOG;
 use otlp::OTLP;
 use registries::{CONSUL, ETCD, NOMAD};
@@ -217,6 +219,13 @@ pub(crate) static TOP: TableSpec = TableSpec {
         ROUTES,
         SERVICES,
         AUTHENTICATIONS,
+        // After the services, whose `discover` it shares.
+        key(
+            "fleet",
+            Kind::Table(&FLEET),
+            Absent::Then("this balancer is alone"),
+            "The balancers that share health checks with this one.",
+        ),
     ],
 };
 

@@ -1,0 +1,127 @@
+//! `/api/v1/fleet`: the fleet of balancers as this one sees it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The fleet as this balancer sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Fleet {
+    /// Why this process is not a member at present; null if it is one.
+    pub error: Option<String>,
+    /// This member; null if it is not one at present.
+    pub own: Option<FleetMember>,
+    /// The other members that live, by name.
+    pub members: Vec<FleetMember>,
+    /// How many members of each zone run each health check.
+    pub probers: u8,
+    /// Who runs this member's health checks.
+    pub probes: SharedProbes,
+    /// Members whose results contradict this member's own, by name.
+    pub ignored: Vec<IgnoredMember>,
+    /// What was received and sent since this process joined.
+    pub datagrams: Datagrams,
+    /// Messages from another process that has this member's name.
+    pub name_conflicts: u64,
+    /// How often this member joined again after the others had declared it down.
+    pub rejoins: u64,
+}
+
+/// A member of the fleet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FleetMember {
+    /// Its name, unique in the fleet.
+    pub name: String,
+    /// Where its datagrams go.
+    pub address: String,
+    /// Its zone; null: none.
+    pub zone: Option<String>,
+    /// The machine it runs on.
+    pub host: String,
+}
+
+/// Who runs the distinct health checks that a member needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SharedProbes {
+    /// Those that this member runs for its zone.
+    pub assigned: usize,
+    /// Those that it runs for itself, since results of others are missing or contradict each other.
+    pub stood_in: usize,
+    /// Those whose results come from others.
+    pub relied: usize,
+}
+
+/// A member whose results are ignored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct IgnoredMember {
+    /// Its name.
+    pub name: String,
+    /// For how many health checks.
+    pub probes: usize,
+}
+
+/// Counts of datagrams.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Datagrams {
+    /// Received and understood.
+    pub accepted: u64,
+    /// Refused, by reason.
+    pub refused: BTreeMap<String, u64>,
+    /// Opened, but of no known form, from a process that is no member, or for an earlier process of this one.
+    pub unread: u64,
+    /// Sent.
+    pub sent: u64,
+    /// Not sent: the system refused.
+    pub send_errors: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+}
+
+/// The fleet in a few figures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FleetSummary {
+    /// Why this process is not a member at present; null if it is one.
+    pub error: Option<String>,
+    /// This member's name; null if it is not a member at present.
+    pub name: Option<String>,
+    /// The members that live, this one included.
+    pub members: usize,
+    /// Those of this member's zone, this one included.
+    pub members_in_zone: usize,
+    /// How many members of each zone run each health check.
+    pub probers: u8,
+    /// Who runs this member's health checks.
+    pub probes: SharedProbes,
+    /// Members whose results contradict this member's own, by name.
+    pub ignored: Vec<IgnoredMember>,
+    /// Messages from another process that has this member's name; a few after a restart.
+    pub name_conflicts: u64,
+}
+
+impl Fleet {
+    /// Returns the fleet in a few figures.
+    pub fn summary(&self) -> FleetSummary {
+        let own = usize::from(self.own.is_some());
+        let zone = self.own.as_ref().map(|own| &own.zone);
+        let in_zone = self.members.iter().filter(|other| Some(&other.zone) == zone).count();
+        FleetSummary {
+            error: self.error.clone(),
+            name: self.own.as_ref().map(|own| own.name.clone()),
+            members: self.members.len() + own,
+            members_in_zone: in_zone + own,
+            probers: self.probers,
+            probes: self.probes,
+            ignored: self.ignored.clone(),
+            name_conflicts: self.name_conflicts,
+        }
+    }
+}

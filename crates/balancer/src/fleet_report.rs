@@ -1,0 +1,46 @@
+//! The fleet for the admin API and for metrics.
+
+use admin_api::fleet::{Datagrams, Fleet, FleetMember, IgnoredMember, SharedProbes};
+use control::{FleetState, Status};
+
+/// Describes the fleet; `None` without one.
+pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
+    let state = status.fleet()?;
+    let FleetState { error, own, others, probers, shares, ignored, counts, .. } = &*state;
+    let refused = counts.refused();
+    Some(Fleet {
+        error: error.clone(),
+        own: own.as_ref().map(member),
+        members: others.iter().map(member).collect(),
+        probers: *probers,
+        probes: SharedProbes {
+            assigned: shares.assigned,
+            stood_in: shares.stood_in,
+            relied: shares.relied,
+        },
+        ignored: ignored
+            .iter()
+            .map(|(name, probes)| IgnoredMember { name: name.to_string(), probes: *probes })
+            .collect(),
+        datagrams: Datagrams {
+            accepted: counts.accepted,
+            refused: refused.map(|(reason, count)| (reason.to_owned(), count)).collect(),
+            unread: counts.unread,
+            sent: counts.sent,
+            send_errors: counts.send_errors,
+            received_bytes: counts.received_bytes,
+            sent_bytes: counts.sent_bytes,
+        },
+        name_conflicts: state.name_conflicts,
+        rejoins: state.rejoins,
+    })
+}
+
+fn member(member: &control::FleetMember) -> FleetMember {
+    FleetMember {
+        name: member.name.to_string(),
+        address: member.address.to_string(),
+        zone: member.zone.as_deref().map(str::to_owned),
+        host: member.host.to_string(),
+    }
+}

@@ -1,0 +1,357 @@
+//! The running member: datagrams in and out.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleet::seal::{DATAGRAM_MAX, Key, Opener, Refusal, Sealer};
+use fleet::{Membership, Message, Output, StartId};
+use health::shared::assignment;
+use health::shared::exchange::Exchange;
+use model::Moment;
+use tokio::net::UdpSocket;
+
+use super::state::{DatagramCounts, FleetMember, FleetState};
+use crate::probe::{Heard, Prober};
+
+/// The version of the messages that this program knows, which members tell each other.
+const VERSION: u8 = 1;
+
+/// How often conflicts of names are looked at.
+const CONFLICTS_LOOK: Duration = Duration::from_mins(1);
+/// So many messages in that time show that another process has this member's name; a restart causes a few.
+const CONFLICTS_MIN: u64 = 10;
+
+/// Datagrams that are read before the loop does something else.
+const AT_ONCE_MAX: usize = 256;
+/// Results after which no further datagram is read before that.
+const RESULTS_AT_ONCE_MAX: usize = 1_000;
+
+/// This balancer in its fleet.
+pub(super) struct Member {
+    settings: Arc<model::Fleet>,
+    socket: UdpSocket,
+    opener: Opener,
+    sealer: Sealer,
+    membership: Membership,
+    /// The members that live, by the start of their process.
+    names: HashMap<StartId, Arc<str>>,
+    /// The list of members has changed since it was applied to the shared probes.
+    is_changed: bool,
+    /// Other members of the zone: where they are, and the starts of their processes.
+    peers: Vec<(SocketAddr, StartId)>,
+    counts: DatagramCounts,
+    /// When conflicts of names were last looked at, and how many there had been.
+    conflicts: (Moment, u64),
+    received: Vec<u8>,
+    opened: Vec<u8>,
+    sealed: Vec<u8>,
+}
+
+impl Member {
+    /// Starts a member, which knows no other yet, on its socket.
+    pub(super) fn begin(
+        settings: &Arc<model::Fleet>,
+        zone: Option<&Arc<str>>,
+        socket: std::net::UdpSocket,
+        prober: &mut Prober,
+        now: Moment,
+    ) -> Result<Member, String> {
+        socket.set_nonblocking(true).map_err(one_line)?;
+        let socket = UdpSocket::from_std(socket).map_err(one_line)?;
+        let keys = keys(settings)?;
+        let mut start = StartId([0; StartId::BYTES]);
+        aws_lc_rs::rand::fill(&mut start.0).map_err(|_| "no random numbers".to_owned())?;
+        let host_name: Arc<str> = os::process::host_name().into();
+        let own = fleet::Member {
+            name: settings.name.as_ref().unwrap_or(&host_name).clone(),
+            address: settings.advertise,
+            zone: zone.cloned(),
+            host: settings.host.as_ref().unwrap_or(&host_name).clone(),
+            start,
+            version: VERSION,
+        };
+        let first = keys.first().ok_or("a fleet needs a key")?;
+        let sealer = Sealer::new(first, start).map_err(one_line)?;
+        let opener = Opener::new(&keys).map_err(one_line)?;
+        let exchange = Exchange::new(&probe_keys(&keys)?, shared(&own), settings.probers.into());
+        let generation = os::clock::wall().as_millis() as u64;
+        let membership =
+            Membership::new(own, generation, fastrand::u64(..), now).map_err(one_line)?;
+        prober.share(Some(exchange), now);
+        let own = membership.own();
+        tracing::info!(name = %own.name, address = %own.address, "joining the fleet");
+        Ok(Member {
+            settings: Arc::clone(settings),
+            socket,
+            opener,
+            sealer,
+            membership,
+            names: HashMap::new(),
+            is_changed: false,
+            peers: Vec::new(),
+            counts: DatagramCounts::default(),
+            conflicts: (now, 0),
+            received: vec![0; DATAGRAM_MAX + 1],
+            opened: Vec::new(),
+            sealed: Vec::new(),
+        })
+    }
+
+    /// Applies changed keys and another number of probers.
+    pub(super) fn retune(
+        &mut self,
+        settings: &Arc<model::Fleet>,
+        prober: &mut Prober,
+        now: Moment,
+    ) -> Result<(), String> {
+        if settings.keys != self.settings.keys {
+            let keys = keys(settings)?;
+            let first = keys.first().ok_or("a fleet needs a key")?;
+            let probe_keys = probe_keys(&keys)?;
+            self.opener.set_keys(&keys).map_err(one_line)?;
+            self.sealer.set_key(first).map_err(one_line)?;
+            if let Some(exchange) = prober.shared_mut() {
+                exchange.set_keys(&probe_keys);
+            }
+        }
+        if settings.probers != self.settings.probers
+            && let Some(exchange) = prober.shared_mut()
+        {
+            exchange.set_probers(settings.probers.into(), now);
+        }
+        self.settings = Arc::clone(settings);
+        Ok(())
+    }
+
+    pub(super) fn join(&mut self, addresses: &[SocketAddr], now: Moment) {
+        self.membership.join(addresses, now);
+        self.flush();
+    }
+
+    pub(super) fn leave(mut self, now: Moment) {
+        self.membership.leave(now);
+        self.flush();
+    }
+
+    pub(super) async fn readable(&self) {
+        // An error is noticed with the next datagram.
+        let _ = self.socket.readable().await;
+    }
+
+    /// Reads the datagrams that have arrived. Returns the results of probes among them.
+    pub(super) fn on_readable(&mut self, prober: &mut Prober, now: Moment) -> Vec<Heard> {
+        let mut heard = Vec::new();
+        for _ in 0..AT_ONCE_MAX {
+            if heard.len() >= RESULTS_AT_ONCE_MAX {
+                break;
+            }
+            match self.socket.try_recv_from(&mut self.received) {
+                Ok((length, _)) => self.on_datagram(length, prober, &mut heard, now),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // An earlier datagram met a closed port (ICMP); membership notices that by itself.
+                Err(_) => {}
+            }
+        }
+        self.flush();
+        self.apply_members(prober, now);
+        heard
+    }
+
+    pub(super) fn tick(&mut self, prober: &mut Prober, now: Moment) {
+        if self.membership.next_due().is_some_and(|due| due <= now) {
+            self.membership.on_timer(now);
+            self.flush();
+        }
+        self.apply_members(prober, now);
+        self.warn_of_conflicts(now);
+        let Some(exchange) = prober.shared_mut() else { return };
+        for batch in exchange.batches(now) {
+            // If the system takes only some of them, others miss the next.
+            if !self.peers.is_empty() {
+                self.peers.rotate_left(1);
+            }
+            let peers = std::mem::take(&mut self.peers);
+            for (to, start) in &peers {
+                let mut payload = Vec::new();
+                put_results(*start, &batch, &mut payload);
+                self.send(*to, &payload);
+            }
+            self.peers = peers;
+        }
+    }
+
+    pub(super) fn next_due(&self) -> Option<Moment> {
+        self.membership.next_due()
+    }
+
+    pub(super) fn state(&self, prober: &mut Prober, now: Moment) -> FleetState {
+        let counts = self.membership.counts();
+        let (shares, ignored) = prober
+            .shared_mut()
+            .map(|exchange| (exchange.shares(now), exchange.ignored()))
+            .unwrap_or_default();
+        let mut state = FleetState {
+            error: None,
+            own: Some(described(self.membership.own())),
+            others: self.membership.members().map(described).collect(),
+            probers: self.settings.probers,
+            shares,
+            ignored,
+            counts: self.counts.clone(),
+            name_conflicts: counts.name_conflicts,
+            rejoins: counts.rejoins,
+        };
+        state.counts.unread += counts.malformed;
+        state.counts.accepted = state.counts.accepted.saturating_sub(counts.malformed);
+        state
+    }
+
+    fn on_datagram(
+        &mut self,
+        length: usize,
+        prober: &mut Prober,
+        heard: &mut Vec<Heard>,
+        now: Moment,
+    ) {
+        self.counts.received_bytes += length as u64;
+        let datagram = self.received.get(..length).unwrap_or_default();
+        let start = match self.opener.open(datagram, &mut self.opened) {
+            Ok(start) => start,
+            Err(refusal) => {
+                let at = Refusal::ALL.iter().position(|one| *one == refusal);
+                if let Some(count) = at.and_then(|at| self.counts.refused.get_mut(at)) {
+                    *count += 1;
+                }
+                return;
+            }
+        };
+        match Message::read(&self.opened) {
+            Some(Message::Membership(bytes)) => {
+                self.membership.on_datagram(bytes, now);
+                // Its news may be about the sender of the next datagram.
+                self.flush();
+            }
+            Some(Message::Other { kind: Message::CHECKS, bytes }) => {
+                let own = self.membership.own().start;
+                let read = results_for(own, bytes)
+                    .zip(self.names.get(&start))
+                    .and_then(|(batch, name)| prober.on_shared(name, start.low(), batch, now).ok());
+                let Some(results) = read else {
+                    self.counts.unread += 1;
+                    return;
+                };
+                heard.extend(results);
+            }
+            Some(Message::Other { .. }) | None => {
+                self.counts.unread += 1;
+                return;
+            }
+        }
+        self.counts.accepted += 1;
+    }
+
+    /// Applies what the membership has found, and sends what it wants sent.
+    fn flush(&mut self) {
+        while let Some(output) = self.membership.next_output() {
+            match output {
+                Output::Send { to, payload } => self.send(to, &payload),
+                Output::Joined(member) => {
+                    let zone = member.zone.as_deref();
+                    tracing::info!(name = %member.name, address = %member.address, zone, "a balancer joined the fleet");
+                    self.names.insert(member.start, member.name);
+                    self.is_changed = true;
+                }
+                Output::Left(member) => {
+                    tracing::info!(name = %member.name, address = %member.address, "a balancer left the fleet or no longer answers");
+                    self.names.remove(&member.start);
+                    self.is_changed = true;
+                }
+            }
+        }
+    }
+
+    /// Logs once a minute that another process has this member's name.
+    fn warn_of_conflicts(&mut self, now: Moment) {
+        let (looked, before) = self.conflicts;
+        if now.since(looked) < CONFLICTS_LOOK {
+            return;
+        }
+        let conflicts = self.membership.counts().name_conflicts;
+        self.conflicts = (now, conflicts);
+        if conflicts - before >= CONFLICTS_MIN {
+            let name = &self.membership.own().name;
+            tracing::warn!(%name, "another process of the fleet has this balancer's name; give each its own `name` in [fleet]");
+        }
+    }
+
+    fn apply_members(&mut self, prober: &mut Prober, now: Moment) {
+        if !std::mem::take(&mut self.is_changed) {
+            return;
+        }
+        if let Some(exchange) = prober.shared_mut() {
+            exchange.set_members(self.membership.members().map(shared), now);
+        }
+        let own = self.membership.own();
+        let peers = self.membership.members().filter(|other| other.zone == own.zone);
+        self.peers = peers.map(|other| (other.address, other.start)).collect();
+    }
+
+    fn send(&mut self, to: SocketAddr, payload: &[u8]) {
+        let sealed = self.sealer.seal(payload, &mut self.sealed).is_ok();
+        if sealed && self.socket.try_send_to(&self.sealed, to).is_ok() {
+            self.counts.sent += 1;
+            self.counts.sent_bytes += self.sealed.len() as u64;
+        } else {
+            self.counts.send_errors += 1;
+        }
+    }
+}
+
+fn keys(settings: &model::Fleet) -> Result<Vec<Key>, String> {
+    let keys = settings.keys.iter().map(|key| Key::from_secret(key.as_bytes()).map_err(one_line));
+    keys.collect()
+}
+
+/// Returns the keys that name probes in messages.
+fn probe_keys(keys: &[Key]) -> Result<Vec<[u8; 32]>, String> {
+    keys.iter().map(|key| key.derive("probe names v1").map_err(one_line)).collect()
+}
+
+fn shared(member: &fleet::Member) -> assignment::Member {
+    assignment::Member {
+        name: Arc::clone(&member.name),
+        zone: member.zone.clone(),
+        host: Arc::clone(&member.host),
+        start: member.start.low(),
+    }
+}
+
+fn described(member: &fleet::Member) -> FleetMember {
+    FleetMember {
+        name: Arc::clone(&member.name),
+        address: member.address,
+        zone: member.zone.clone(),
+        host: Arc::clone(&member.host),
+    }
+}
+
+fn one_line(error: impl Display) -> String {
+    error.to_string()
+}
+
+/// Appends the payload with results for the process that start `to` names. So a datagram that was sent to an
+/// earlier process of a member, whose opener has seen it, means nothing to the next one.
+fn put_results(to: StartId, batch: &[u8], into: &mut Vec<u8>) {
+    let bytes = [&to.0[..], batch].concat();
+    Message::Other { kind: Message::CHECKS, bytes: &bytes }.write(into);
+}
+
+/// Returns the results in a message, if it is for this start.
+fn results_for(own: StartId, bytes: &[u8]) -> Option<&[u8]> {
+    let (to, batch) = bytes.split_first_chunk()?;
+    (*to == own.0).then_some(batch)
+}

@@ -1,0 +1,189 @@
+//! This balancer as a member of its fleet: its socket, the list of the others, and the health checks that
+//! they share.
+//!
+//! Nothing is sent before [`Fleet::serve`]: until then a predecessor may be the member of this name. The
+//! crate `fleet` decides who the members are, `health::shared` who probes what; here are the socket and
+//! the clock.
+
+mod member;
+mod state;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Moment, Snapshot};
+
+use crate::probe::{Heard, Prober};
+use member::Member;
+pub(crate) use state::Shared;
+pub use state::{DatagramCounts, FleetMember, FleetState};
+
+/// How often the state for status pages is updated.
+const SHOW_EVERY: Duration = Duration::from_secs(1);
+
+/// How long after a failure the socket is bound again.
+const BIND_AGAIN: Duration = Duration::from_secs(1);
+
+/// The fleet that the configuration states, and this process's place in it.
+pub(crate) struct Fleet {
+    shown: Arc<Shared>,
+    is_configured: bool,
+    configured: Option<Arc<model::Fleet>>,
+    zone: Option<Arc<str>>,
+    /// The socket for this address, bound by the caller at the start.
+    bound: Option<(SocketAddr, UdpSocket)>,
+    /// This process serves, and no predecessor is the member any more.
+    serves: bool,
+    /// It has left its place.
+    has_ended: bool,
+    member: Option<Member>,
+    /// Where others may be.
+    addresses: Vec<SocketAddr>,
+    start_at: Moment,
+    show_at: Moment,
+}
+
+impl Fleet {
+    pub(crate) fn new(bound: Option<(SocketAddr, UdpSocket)>, shown: Arc<Shared>) -> Fleet {
+        Fleet {
+            shown,
+            is_configured: false,
+            configured: None,
+            zone: None,
+            bound,
+            serves: false,
+            has_ended: false,
+            member: None,
+            addresses: Vec::new(),
+            start_at: Moment::ZERO,
+            show_at: Moment::ZERO,
+        }
+    }
+
+    /// Applies a configuration. Whether there is a fleet, what names this member, and its socket stay as in the
+    /// first one.
+    pub(crate) fn follow(&mut self, snapshot: &Snapshot, prober: &mut Prober, now: Moment) {
+        if !std::mem::replace(&mut self.is_configured, true) {
+            self.configured.clone_from(&snapshot.fleet);
+            self.zone.clone_from(&snapshot.zone);
+            return;
+        }
+        let (Some(before), Some(settings)) = (&mut self.configured, &snapshot.fleet) else {
+            return;
+        };
+        if let Some(member) = &mut self.member
+            && let Err(error) = member.retune(settings, prober, now)
+        {
+            tracing::error!(%error, "the fleet's new settings are not used");
+        }
+        // The rest names this member.
+        let model::Fleet { members, discover, keys, probers, .. } = (**settings).clone();
+        let fixed = model::Fleet::clone(before);
+        *before = Arc::new(model::Fleet { members, discover, keys, probers, ..fixed });
+        self.show_at = now;
+    }
+
+    /// Joins the fleet: this process serves.
+    pub(crate) fn serve(&mut self, prober: &mut Prober, now: Moment) {
+        self.serves = !self.has_ended;
+        self.begin(prober, now);
+    }
+
+    /// Sets where other members may be.
+    pub(crate) fn set_addresses(&mut self, addresses: Vec<SocketAddr>, now: Moment) {
+        if addresses == self.addresses {
+            return;
+        }
+        self.addresses = addresses;
+        if let Some(member) = &mut self.member {
+            member.join(&self.addresses, now);
+        }
+    }
+
+    /// Tells the others that this member leaves, for good. Probes are no longer shared.
+    pub(crate) fn leave(&mut self, prober: &mut Prober, now: Moment) {
+        if let Some(member) = self.member.take() {
+            member.leave(now);
+        }
+        self.hand_over(prober, now);
+    }
+
+    /// Leaves the place in the fleet to another process, for good: nothing is sent any more.
+    pub(crate) fn hand_over(&mut self, prober: &mut Prober, now: Moment) {
+        (self.member, self.bound) = (None, None);
+        (self.serves, self.has_ended) = (false, true);
+        prober.share(None, now);
+        self.shown.set(None);
+    }
+
+    /// Waits until datagrams have arrived.
+    pub(crate) async fn readable(&self) {
+        match &self.member {
+            Some(member) => member.readable().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Reads the datagrams that have arrived. Returns the results of probes among them.
+    pub(crate) fn on_readable(&mut self, prober: &mut Prober, now: Moment) -> Vec<Heard> {
+        self.member.as_mut().map(|member| member.on_readable(prober, now)).unwrap_or_default()
+    }
+
+    /// Does what is due: sends, and notices members that do not answer.
+    pub(crate) fn tick(&mut self, prober: &mut Prober, now: Moment) {
+        if self.member.is_none() && self.start_at <= now {
+            self.begin(prober, now);
+        }
+        if let Some(member) = &mut self.member {
+            member.tick(prober, now);
+        }
+        if self.show_at <= now
+            && let Some(member) = &self.member
+        {
+            self.show_at = now + SHOW_EVERY;
+            self.shown.set(Some(member.state(prober, now)));
+        }
+    }
+
+    /// Returns when [`Fleet::tick`] next has work to do.
+    pub(crate) fn next_due(&self, prober: &Prober) -> Option<Moment> {
+        match &self.member {
+            Some(member) => {
+                let due = [member.next_due(), prober.results_due(), Some(self.show_at)];
+                due.into_iter().flatten().min()
+            }
+            None => self.is_wanted().then_some(self.start_at),
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.serves && self.configured.is_some()
+    }
+
+    fn begin(&mut self, prober: &mut Prober, now: Moment) {
+        let (true, None, Some(settings)) = (self.serves, &self.member, &self.configured) else {
+            return;
+        };
+        let bound = self.bound.as_ref().filter(|(address, _)| *address == settings.address);
+        let socket =
+            bound.map_or_else(|| UdpSocket::bind(settings.address), |(_, it)| it.try_clone());
+        let begun =
+            socket.map_err(|error| format!("cannot listen on {}: {error}", settings.address));
+        let begun = begun
+            .and_then(|socket| Member::begin(settings, self.zone.as_ref(), socket, prober, now));
+        match begun {
+            Ok(mut member) => {
+                member.join(&self.addresses, now);
+                self.member = Some(member);
+                self.show_at = now;
+            }
+            Err(error) => {
+                self.start_at = now + BIND_AGAIN;
+                if self.shown.set_error(settings, &error) {
+                    tracing::error!(%error, "this balancer is not a member of its fleet; it tries again each second");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The fleet as this member sees it, for status and metrics: written by the control loop, read by any thread.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fleet::seal::Refusal;
+use health::shared::exchange::Shares;
+
+/// The fleet as this member sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FleetState {
+    /// Why this process is not a member at present. One line.
+    pub error: Option<String>,
+    /// This member; `None`: it is not one at present.
+    pub own: Option<FleetMember>,
+    /// The others that live, by name.
+    pub others: Vec<FleetMember>,
+    /// How many members of a zone run each probe.
+    pub probers: u8,
+    /// Who runs this member's probes.
+    pub shares: Shares,
+    /// Members whose results are ignored since they contradict this member's own, and for how many probes.
+    pub ignored: Vec<(Arc<str>, usize)>,
+    /// What was received and sent.
+    pub counts: DatagramCounts,
+    /// Messages from another process that has this member's name.
+    pub name_conflicts: u64,
+    /// How often this member joined again after the others had declared it down.
+    pub rejoins: u64,
+}
+
+/// A member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetMember {
+    /// Unique in the fleet.
+    pub name: Arc<str>,
+    /// Where its datagrams go.
+    pub address: SocketAddr,
+    /// Its zone.
+    pub zone: Option<Arc<str>>,
+    /// The machine it runs on.
+    pub host: Arc<str>,
+}
+
+/// Datagrams since the member started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatagramCounts {
+    /// Received and understood.
+    pub accepted: u64,
+    /// Refused, in the order of [`Refusal::ALL`].
+    pub(super) refused: [u64; Refusal::ALL.len()],
+    /// Opened, but of another form, of a kind that this version does not know, from a process that is no member,
+    /// or for an earlier process of this one.
+    pub unread: u64,
+    /// Sent.
+    pub sent: u64,
+    /// Bytes of these.
+    pub sent_bytes: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+    /// Not sent: the system refused.
+    pub send_errors: u64,
+}
+
+impl DatagramCounts {
+    /// Returns the numbers of refused datagrams, by reason.
+    pub fn refused(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Refusal::ALL.iter().map(Refusal::as_str).zip(self.refused)
+    }
+}
+
+/// The state, shared.
+#[derive(Debug, Default)]
+pub(crate) struct Shared(Mutex<Option<Arc<FleetState>>>);
+
+impl Shared {
+    /// Returns the state; `None` without a fleet.
+    pub(crate) fn get(&self) -> Option<Arc<FleetState>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set(&self, state: Option<FleetState>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state.map(Arc::new);
+    }
+
+    /// Shows that the member cannot start. Returns whether that is news.
+    pub(super) fn set_error(&self, settings: &model::Fleet, error: &str) -> bool {
+        let known = self.get();
+        let is_known = known.is_some_and(|state| state.error.as_deref() == Some(error));
+        let error = Some(error.to_owned());
+        self.set(Some(FleetState { error, probers: settings.probers, ..FleetState::default() }));
+        !is_known
+    }
+}

@@ -1,0 +1,50 @@
+//! The fleet of balancers.
+
+use super::families::{Families, Kind};
+use super::gauges::FleetGauges;
+
+pub(super) fn write_fleet(fleet: &FleetGauges, families: &mut Families) {
+    let mut members = families.family(
+        "weir_fleet_members",
+        Kind::Gauge,
+        None,
+        "Balancers of the fleet that live, as this one sees it, this one included; 0 if it cannot join.",
+    );
+    members.sample(&[], fleet.members as u64);
+    let mut probes = families.family(
+        "weir_fleet_probes",
+        Kind::Gauge,
+        None,
+        "Distinct health checks of this balancer, by who runs them: assigned (this one, for its zone), stood_in (this \
+         one, since results of others are missing or contradict each other), relied (others).",
+    );
+    for (state, count) in fleet.probes {
+        probes.sample(&[("state", &state)], count as u64);
+    }
+    let mut ignored = families.family(
+        "weir_fleet_ignored_members",
+        Kind::Gauge,
+        None,
+        "Balancers whose results of health checks are ignored, since they contradict this one's own.",
+    );
+    ignored.sample(&[], fleet.ignored as u64);
+    let mut datagrams = families.family(
+        "weir_fleet_datagrams",
+        Kind::Counter,
+        None,
+        "Datagrams of the fleet: sent and send_error; of those received, accepted, unread (no known form, not from a \
+         member, or for an earlier process), or the reason why they were refused.",
+    );
+    for (result, count) in &fleet.datagrams {
+        datagrams.sample(&[("result", &&**result)], *count);
+    }
+    let mut bytes = families.family(
+        "weir_fleet_bytes",
+        Kind::Counter,
+        Some("bytes"),
+        "Bytes of datagrams of the fleet, by direction.",
+    );
+    for (direction, count) in [("received", fleet.received_bytes), ("sent", fleet.sent_bytes)] {
+        bytes.sample(&[("direction", &direction)], count);
+    }
+}

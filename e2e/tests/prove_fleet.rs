@@ -1,0 +1,123 @@
+//! Thirty-two balancers that share their health checks: the storm of 70 services over the same four servers, from
+//! a fleet. `make prove`.
+
+#[path = "fleet/stage.rs"]
+#[allow(dead_code, reason = "fleet uses the rest")]
+mod stage;
+
+use std::time::{Duration, Instant};
+
+use e2e::{App, Scene, Zones, wait};
+
+use stage::{Member, SERVERS, Settings, restart, start_apps, wait_for_health, wait_until_all_see};
+
+const MEMBERS: usize = 32;
+const SERVICES: usize = 70;
+const INTERVAL: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(1);
+const FALL: u32 = 3;
+/// Members that die at once.
+const KILLED: usize = 8;
+
+/// The services, each with all servers and the same check.
+fn services(apps: &[App]) -> String {
+    let service = |number: usize| {
+        let name = format!("s{number}");
+        let servers = e2e::server_tables(&name, apps.iter().map(App::address));
+        format!(
+            "[[route]]\npath = \"/{name}\"\nservice = \"{name}\"\n[service.{name}]\n\
+             check = {{ path = \"/status\", expect = 200, interval = \"2s\", timeout = \"1s\", fall = {FALL} }}\n\
+             {servers}"
+        )
+    };
+    (0..SERVICES).map(service).collect()
+}
+
+/// How many probes each server has answered.
+fn probes(apps: &[App]) -> Vec<u64> {
+    apps.iter().map(|app| app.stat("probes")).collect()
+}
+
+/// Probes a second of each server over this time.
+fn rates(apps: &[App], time: Duration) -> Vec<f64> {
+    let before = probes(apps);
+    let begun = Instant::now();
+    wait::measure_for(time);
+    let took = begun.elapsed().as_secs_f64();
+    let after = probes(apps);
+    after.iter().zip(before).map(|(after, before)| (after - before) as f64 / took).collect()
+}
+
+fn mean(rates: &[f64]) -> f64 {
+    rates.iter().sum::<f64>() / rates.len() as f64
+}
+
+#[test]
+#[ignore = "takes three minutes: make prove"]
+fn thirty_two_balancers_check_each_server_four_times_a_second() {
+    let Some(scene) = Scene::alone("prove-fleet", &["python3"]) else { return };
+    Zones::run(&[SERVERS], |zones| check_four_times_a_second(&scene, zones));
+}
+
+fn check_four_times_a_second(scene: &Scene, zones: &Zones) {
+    let mut apps = start_apps(scene, zones, 4);
+    let rest = services(&apps);
+    let settings = |number: usize| Settings {
+        zone: format!("zone{}", number % 4),
+        knows: vec![0, 1, 2],
+        ..Settings::new(&rest)
+    };
+    let start = |number: usize| Member::start_unready(scene, number, &settings(number));
+    let mut members: Vec<Member> = (0..MEMBERS).map(start).collect();
+    members.iter().for_each(Member::wait_until_ready);
+    wait_until_all_see(&members, MEMBERS - 1);
+    for service in ["s0", "s69"] {
+        wait_for_health(&members, service, "up");
+    }
+    // Those that probed for themselves until they knew the others go on for an interval.
+    wait::measure_for(3 * INTERVAL);
+
+    let minute = rates(&apps, Duration::from_mins(1));
+    println!(
+        "probes a second of each server: {minute:.2?}, mean {:.2}; 1,120 if each service checked, 16 if each balancer did",
+        mean(&minute)
+    );
+    // Two of each of four zones, each two seconds.
+    assert!(minute.iter().all(|rate| *rate <= 4.4), "{minute:?}");
+    assert!(minute.iter().all(|rate| *rate >= 3.6), "{minute:?}");
+
+    // A server dies.
+    let down_within = INTERVAL.mul_f64(1.1) * FALL + TIMEOUT + Duration::from_secs(1);
+    apps[0].kill();
+    let begun = Instant::now();
+    let last = wait::within(Duration::from_mins(1), || {
+        let is_down = |member: &Member| member.health("s7").first().is_some_and(|it| it == "down");
+        members.iter().all(is_down).then(|| begun.elapsed())
+    });
+    let took = last.expect("the dead server to be down everywhere");
+    println!(
+        "a dead server was down at all {MEMBERS} members after {took:.2?}; bound {down_within:.2?}"
+    );
+    assert!(took <= down_within, "{took:?}");
+    restart(scene, zones, &mut apps[..1]);
+    wait_for_health(&members, "s7", "up");
+
+    // A quarter of the fleet dies at once: no server gets more checks than without sharing.
+    members.drain(..KILLED).for_each(|mut member| member.process().kill());
+    let disturbed = rates(&apps, Duration::from_secs(20));
+    println!("probes a second of each server while {KILLED} members die: {disturbed:.2?}");
+    assert!(disturbed.iter().all(|rate| *rate <= 16.0), "{disturbed:?}");
+    wait_until_all_see(&members, MEMBERS - KILLED - 1);
+    wait::measure_for(3 * INTERVAL);
+    let after = rates(&apps, Duration::from_secs(20));
+    println!("and after: {after:.2?}");
+    assert!(after.iter().all(|rate| *rate <= 4.4), "{after:?}");
+    wait_for_health(&members, "s7", "up");
+
+    let sent: u64 = members
+        .iter()
+        .map(|member| member.fleet()["datagrams"]["sent_bytes"].as_u64().unwrap_or(0))
+        .sum();
+    let cpu: Duration = members.iter_mut().map(|member| member.process().cpu_time()).sum();
+    println!("sent by the members that lived, in all: {sent} bytes; CPU time {cpu:.1?}");
+}

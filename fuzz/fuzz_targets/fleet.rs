@@ -1,0 +1,97 @@
+//! Any bytes as what another member of a fleet sends. The first byte chooses: `d` a datagram as it comes from the
+//! network, `m` a message about members, `c` results of health checks; the latter two as from a holder of the key.
+#![no_main]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleet::seal::{Key, Opener, PAYLOAD_MAX};
+use fleet::{MEMBERS_MAX, Member, Membership, Message, Output, StartId};
+use health::shared::assignment;
+use health::shared::exchange::Exchange;
+use health::shared::wire::{self, ENTRIES_MAX};
+use libfuzzer_sys::fuzz_target;
+use model::Moment;
+
+/// Messages that one datagram can cause at once.
+const ANSWERS_MAX: usize = 64;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&kind, data)) = data.split_first() else { return };
+    match kind {
+        b'd' => datagram(data),
+        b'm' => membership(data),
+        b'c' => checks(data),
+        _ => {}
+    }
+});
+
+fn datagram(data: &[u8]) {
+    let key = Key::from_secret(b"a secret of 32 bytes, or of more").expect("long enough");
+    let mut opener = Opener::new(&[key]).expect("one key");
+    let mut opened = Vec::new();
+    assert!(opener.open(data, &mut opened).is_err(), "nothing is sealed by chance");
+    assert_eq!(opener.senders(), 0);
+}
+
+fn member(number: u8) -> Member {
+    let name: Arc<str> = format!("m{number}").into();
+    Member {
+        address: ([10, 0, 0, number], 7946).into(),
+        zone: None,
+        host: Arc::clone(&name),
+        name,
+        start: StartId([number; StartId::BYTES]),
+        version: 1,
+    }
+}
+
+fn membership(data: &[u8]) {
+    let at = Moment::from_millis;
+    let mut membership = Membership::new(member(1), 1, 1, at(0)).expect("a valid member");
+    // Several messages, each after its length.
+    let mut rest = data;
+    let mut now = 0;
+    while let Some((&length, after)) = rest.split_first() {
+        let (message, after) = after.split_at(usize::from(length).min(after.len()));
+        rest = after;
+        now += 300;
+        if let Some(Message::Membership(bytes)) = Message::read(message) {
+            membership.on_datagram(bytes, at(now));
+        } else {
+            membership.on_datagram(message, at(now));
+        }
+        if membership.next_due().is_some_and(|due| due <= at(now)) {
+            membership.on_timer(at(now));
+        }
+        let mut sent = 0;
+        while let Some(output) = membership.next_output() {
+            if let Output::Send { payload, .. } = output {
+                assert!(payload.len() <= PAYLOAD_MAX);
+                sent += 1;
+            }
+        }
+        assert!(sent <= ANSWERS_MAX, "{sent} messages");
+        assert!(membership.members().len() <= MEMBERS_MAX);
+    }
+}
+
+fn checks(data: &[u8]) {
+    let own = |name: &str| assignment::Member {
+        name: name.into(),
+        zone: None,
+        host: name.into(),
+        start: 1,
+    };
+    let mut exchange = Exchange::new(&[[7; 32]], own("a"), 2);
+    let now = Moment::from_millis(1_000);
+    exchange.set_members([own("b")].into_iter(), now);
+    if let Ok(entries) = wire::decode(data) {
+        for (_, heard) in entries {
+            assert!(heard.in_a_row >= 1);
+            assert!(heard.elapsed <= Duration::from_micros(u32::MAX.into()));
+        }
+    }
+    let received = exchange.on_batch("b", 1, data, now).unwrap_or_default();
+    assert!(received.len() <= ENTRIES_MAX);
+}

@@ -7,9 +7,10 @@
 //!      └── fresh and alike for one whole interval, not a prober ─────┘
 //! ```
 //!
-//! A member that probes for itself does so at its turns in [`crate::plan::Plan`], which keeps a turn
-//! for every probe, whoever runs it: so it never probes more often than without sharing, the turns of
-//! the members are spread over the interval, and the first one comes within 1.1 intervals.
+//! [`crate::plan::Plan`] schedules a turn for every probe, also for those that other members run. A
+//! member that probes for itself uses these turns. Therefore it never probes more often than without
+//! sharing, its first probe starts within 1.1 intervals, and the probes of the members are spread over
+//! the interval.
 //!
 //! A result is fresh for two intervals after the run ended, or for 1.1 intervals and the longest
 //! timeout if that is longer: the time until a run that times out can be reported. Its age is what

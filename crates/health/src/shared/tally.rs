@@ -234,11 +234,11 @@ mod tests {
 
     use super::*;
 
-    const CALM: ServerLoad = ServerLoad { at_limit: false, answered_since_start: false };
+    pub(super) const CALM: ServerLoad = ServerLoad { at_limit: false, answered_since_start: false };
     const A: MemberIndex = MemberIndex(1);
     const B: MemberIndex = MemberIndex(2);
 
-    fn check(rise: u32, fall: u32, timeout_ms: u64) -> Check {
+    pub(super) fn check(rise: u32, fall: u32, timeout_ms: u64) -> Check {
         Check {
             kind: CheckKind::Tcp,
             port: None,

@@ -1,23 +1,9 @@
 //! Rise and fall of a probe that no other member runs.
 
-use model::{Cause, CheckKind};
+use model::Cause;
 
+use super::tests::{CALM, check};
 use super::*;
-
-const CALM: ServerLoad = ServerLoad { at_limit: false, answered_since_start: false };
-
-fn check(rise: u32, fall: u32, timeout_ms: u64) -> Check {
-    Check {
-        kind: CheckKind::Tcp,
-        port: None,
-        clear_text: false,
-        http: None,
-        interval: Duration::from_secs(2),
-        timeout: Duration::from_millis(timeout_ms),
-        rise,
-        fall,
-    }
-}
 
 fn ms(n: u64) -> Duration {
     Duration::from_millis(n)

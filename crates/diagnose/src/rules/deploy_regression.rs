@@ -43,8 +43,9 @@ const BEFORE_AND_AFTER: Limits =
     Limits { slower_times: 2.5, failed_share: 0.05, failed_times: 3.0 };
 
 /// The probability that trouble from before a change is blamed on it. A weaker proof is enough here: the one
-/// against the other side has been given.
-const BLAMED_CHANCE: f64 = 1e-3;
+/// against the other side has been given. It is sought at every look in the minutes after a change, so that the
+/// probability over all of them is many times this.
+const BLAMED_CHANCE: f64 = 1e-5;
 
 /// A second or two may be a pause.
 const SIDE_BY_SIDE_S_MIN: u64 = 3;

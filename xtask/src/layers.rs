@@ -47,6 +47,7 @@ const PACKAGES: &[(&str, Layer)] = &[
     ("decide", Layer::Decisions),
     ("health", Layer::Decisions),
     ("fleet", Layer::Decisions),
+    ("lend", Layer::Decisions),
     ("config", Layer::Decisions),
     ("diagnose", Layer::Decisions),
     ("admin-api", Layer::Reports),

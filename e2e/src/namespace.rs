@@ -109,6 +109,11 @@ impl Zones {
         self.zone(zone).nft(rules);
     }
 
+    /// Adds nftables rules in the balancer's namespace.
+    pub fn nft_here(&self, rules: &str) {
+        self.balancer.nft(rules);
+    }
+
     /// `ip WORDS` in the balancer's namespace.
     pub fn ip(&self, words: &[&str]) {
         self.balancer.ip(words);

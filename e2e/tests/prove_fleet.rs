@@ -1,6 +1,9 @@
 //! Thirty-two balancers that share their health checks: the storm of 70 services over the same four servers, from
-//! a fleet. `make prove`.
+//! a fleet; and as many that share their servers' limits. `make prove`.
 
+#[path = "fleet/slots.rs"]
+#[allow(dead_code, reason = "fleet uses the rest")]
+mod slots;
 #[path = "fleet/stage.rs"]
 #[allow(dead_code, reason = "fleet uses the rest")]
 mod stage;
@@ -48,6 +51,28 @@ fn rates(apps: &[App], time: Duration) -> Vec<f64> {
     after.iter().zip(before).map(|(after, before)| (after - before) as f64 / took).collect()
 }
 
+#[test]
+#[ignore = "takes two minutes: make prove"]
+fn a_limit_over_the_fleet_is_used_as_if_one_balancer_had_it() {
+    let Some(scene) = Scene::alone("prove-fleet-slots", &["python3", "wrk"]) else { return };
+    Zones::run(&[SERVERS], |zones| {
+        let apps = start_apps(&scene, zones, 2, &["--work-ms", "50"]);
+        let mut alone = 0.0;
+        for (count, busy) in [(1, 1), (3, 3), (3, 1), (32, 32), (32, 1)] {
+            let members = slots::start(&scene, &apps, count);
+            let share = slots::busy_share(&scene, &apps, &members[..busy]);
+            println!(
+                "{count} members, {busy} with requests: {:.2} % of the slots busy",
+                share * 100.0
+            );
+            if count == 1 {
+                alone = share;
+            }
+            assert!(share >= 0.95 * alone, "{share}, of one balancer {alone}");
+        }
+    });
+}
+
 fn mean(rates: &[f64]) -> f64 {
     rates.iter().sum::<f64>() / rates.len() as f64
 }
@@ -60,7 +85,7 @@ fn thirty_two_balancers_check_each_server_four_times_a_second() {
 }
 
 fn check_four_times_a_second(scene: &Scene, zones: &Zones) {
-    let mut apps = start_apps(scene, zones, 4);
+    let mut apps = start_apps(scene, zones, 4, &[]);
     let rest = services(&apps);
     let settings = |number: usize| Settings {
         zone: format!("zone{}", number % 4),

@@ -14,10 +14,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn read(input: &[u8], piece: usize) -> (Vec<String>, Option<String>) {
-    let limits = Limits {
-        connections_max: 8,
-        ..Limits::default()
-    };
+    let limits = Limits { connections_max: 8, ..Limits::default() };
     let mut trace = Trace::new(limits);
     let mut reader = Reader::new();
     let mut rest = input;

@@ -6,10 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use wire::http1::encode::{LAST_CHUNK, chunk_header};
 use wire::http1::{ChunkError, ChunkLimits, ChunkedDecoder};
 
-const LIMITS: ChunkLimits = ChunkLimits {
-    extensions_max_bytes: 64,
-    trailers_max_bytes: 256,
-};
+const LIMITS: ChunkLimits = ChunkLimits { extensions_max_bytes: 64, trailers_max_bytes: 256 };
 
 #[derive(Debug, Default, PartialEq)]
 struct Decoded {
@@ -41,12 +38,7 @@ fuzz_target!(|data: &[u8]| {
     }
     assert!(input[..decoded.consumed].ends_with(b"\r\n"));
     assert!(decoded.trailers.is_empty() || decoded.trailers.ends_with(b"\r\n"));
-    assert!(
-        !decoded
-            .trailers
-            .windows(4)
-            .any(|window| window == b"\r\n\r\n")
-    );
+    assert!(!decoded.trailers.windows(4).any(|window| window == b"\r\n\r\n"));
 
     let mut written = Vec::new();
     for piece in decoded.data.chunks(7) {
@@ -58,15 +50,9 @@ fuzz_target!(|data: &[u8]| {
     written.extend_from_slice(&decoded.trailers);
     written.extend_from_slice(b"\r\n");
     // A space after each colon may have been added.
-    let limits = ChunkLimits {
-        trailers_max_bytes: 1024,
-        ..LIMITS
-    };
+    let limits = ChunkLimits { trailers_max_bytes: 1024, ..LIMITS };
     let again = decode_with(limits, &written, |_| usize::MAX);
-    let expected = Decoded {
-        consumed: written.len(),
-        ..decoded
-    };
+    let expected = Decoded { consumed: written.len(), ..decoded };
     assert_eq!(again, Ok(expected));
 });
 
@@ -82,9 +68,7 @@ fn decode_with(
     let mut decoder = ChunkedDecoder::new(limits);
     let mut out = Decoded::default();
     while out.consumed < input.len() {
-        let cut = input
-            .len()
-            .min(out.consumed.saturating_add(piece(out.consumed)));
+        let cut = input.len().min(out.consumed.saturating_add(piece(out.consumed)));
         while out.consumed < cut {
             let part = &input[out.consumed..cut];
             let chunk = decoder.decode(part)?;

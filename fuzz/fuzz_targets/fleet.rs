@@ -1,5 +1,6 @@
 //! Any bytes as what another member of a fleet sends. The first byte chooses: `d` a datagram as it comes from the
-//! network, `m` a message about members, `c` results of health checks; the latter two as from a holder of the key.
+//! network, `m` a message about members, `c` results of health checks, `s` messages about servers' slots; all but the first as
+//! from a holder of the key.
 #![no_main]
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use fleet::{MEMBERS_MAX, Member, Membership, Message, Output, StartId};
 use health::shared::assignment;
 use health::shared::exchange::Exchange;
 use health::shared::wire::{self, ENTRIES_MAX};
+use lend::{Lending, MemberAt, SLOTS_MAX, ServerLimit, Slots, Usage};
 use libfuzzer_sys::fuzz_target;
 use model::Moment;
 
@@ -22,6 +24,7 @@ fuzz_target!(|data: &[u8]| {
         b'd' => datagram(data),
         b'm' => membership(data),
         b'c' => checks(data),
+        b's' => slots(data),
         _ => {}
     }
 });
@@ -94,4 +97,45 @@ fn checks(data: &[u8]) {
     }
     let received = exchange.on_batch("b", 1, data, now).unwrap_or_default();
     assert!(received.len() <= ENTRIES_MAX);
+}
+
+/// A server's slots, half of which are in use at any time.
+struct Half(u32);
+
+impl Slots for Half {
+    fn usage(&mut self, _: usize) -> Usage {
+        Usage { allowed: self.0, in_flight: self.0 / 2, waiting: 3 }
+    }
+
+    fn allow(&mut self, _: usize, allowed: u32) -> u32 {
+        assert!(allowed <= SLOTS_MAX);
+        std::mem::replace(&mut self.0, allowed) / 2
+    }
+}
+
+fn slots(data: &[u8]) {
+    const MAX: u32 = 9;
+    let at = Moment::from_millis;
+    let member =
+        |number: u8| MemberAt { address: ([10, 0, 0, number], 7946).into(), start: [number; 16] };
+    let mut lending = Lending::new(member(1), at(0));
+    lending.set_live(&[member(2)], at(0));
+    let limit = ServerLimit { key: 1, max: MAX, request_max: Duration::from_secs(1) };
+    lending.set_servers(&[limit], at(0));
+    let mut half = Half(0);
+    // Several messages, each after its length.
+    let (mut rest, mut now) = (data, 0);
+    while let Some((&length, after)) = rest.split_first() {
+        let (message, after) = after.split_at(usize::from(length).min(after.len()));
+        rest = after;
+        now += 300;
+        // What is no message is refused.
+        let _ = lending.on_message(member(2), message, at(now));
+        for (_, bytes) in lending.turn(&mut half, at(now)) {
+            assert!(bytes.len() <= lend::wire::MESSAGE_MAX_BYTES);
+        }
+        assert!(half.0 <= MAX);
+        let standing = lending.standing(0);
+        assert!(standing.share <= MAX, "{standing:?}");
+    }
 }

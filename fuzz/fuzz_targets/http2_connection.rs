@@ -14,25 +14,17 @@ const CONFIG: Config = Config {
     window_bytes: 1000,
     window_max_bytes: 10_000,
     connection_window_bytes: 70_000,
-    websocket: WebSocket {
-        key: || "AAAA".to_owned(),
-        accept: |_| "BBBB".to_owned(),
-    },
+    websocket: WebSocket { key: || "AAAA".to_owned(), accept: |_| "BBBB".to_owned() },
 };
 
-const LIMITS: HeadLimits = HeadLimits {
-    head_max_bytes: 8192,
-    target_max_bytes: 4096,
-    fields_max: 128,
-};
+const LIMITS: HeadLimits =
+    HeadLimits { head_max_bytes: 8192, target_max_bytes: 4096, fields_max: 128 };
 
 fuzz_target!(|data: &[u8]| {
     let (&[role, step], data) = data.split_first_chunk().unwrap_or((&[0, 0], &[]));
     let role = match role % 3 {
         0 => Role::Server,
-        is_https => Role::Client {
-            is_https: is_https == 1,
-        },
+        is_https => Role::Client { is_https: is_https == 1 },
     };
     let whole = run(role, data, usize::MAX);
     let split = run(role, data, usize::from(step) + 1);
@@ -121,9 +113,7 @@ fn answer(connection: &mut Connection, stream: StreamKey) {
 }
 
 fn check_request(text: &[u8]) {
-    let whole = Parsed::Complete {
-        consumed: text.len(),
-    };
+    let whole = Parsed::Complete { consumed: text.len() };
     if let Ok(parsed) = parse_request(text, &LIMITS, &mut RequestHead::default()) {
         assert_eq!(parsed, whole, "{}", text.escape_ascii());
     }

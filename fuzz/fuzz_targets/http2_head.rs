@@ -14,17 +14,11 @@ const CONFIG: Config = Config {
     window_bytes: 65_535,
     window_max_bytes: 65_535,
     connection_window_bytes: 70_000,
-    websocket: WebSocket {
-        key: || "AAAA".to_owned(),
-        accept: |_| "BBBB".to_owned(),
-    },
+    websocket: WebSocket { key: || "AAAA".to_owned(), accept: |_| "BBBB".to_owned() },
 };
 
-const LIMITS: HeadLimits = HeadLimits {
-    head_max_bytes: 65_536,
-    target_max_bytes: 65_536,
-    fields_max: 128,
-};
+const LIMITS: HeadLimits =
+    HeadLimits { head_max_bytes: 65_536, target_max_bytes: 65_536, fields_max: 128 };
 
 fuzz_target!(|data: &[u8]| {
     let mut sent = RequestHead::default();
@@ -41,9 +35,7 @@ fuzz_target!(|data: &[u8]| {
     let mut read = RequestHead::default();
     match parse_request(&text, &LIMITS, &mut read) {
         Ok(parsed) => {
-            let whole = Parsed::Complete {
-                consumed: text.len(),
-            };
+            let whole = Parsed::Complete { consumed: text.len() };
             assert_eq!(parsed, whole, "{}", text.escape_ascii());
         }
         // The parser refuses what it would refuse from any client.

@@ -8,11 +8,8 @@ use wire::http1::{
     HeadLimits, Known, Parsed, RequestBody, RequestHead, Version, forwarded, parse_request,
 };
 
-const LIMITS: HeadLimits = HeadLimits {
-    head_max_bytes: 2048,
-    target_max_bytes: 512,
-    fields_max: 32,
-};
+const LIMITS: HeadLimits =
+    HeadLimits { head_max_bytes: 2048, target_max_bytes: 512, fields_max: 32 };
 
 fuzz_target!(|data: &[u8]| {
     let mut head = RequestHead::default();
@@ -33,10 +30,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(format!("{head:?}"), format!("{again:?}"));
 
     // As it came, but written by us.
-    let limits = HeadLimits {
-        head_max_bytes: usize::MAX,
-        ..LIMITS
-    };
+    let limits = HeadLimits { head_max_bytes: usize::MAX, ..LIMITS };
     let mut written = Vec::new();
     put_request_line(&mut written, head.method(), head.target());
     if head.version() == Version::Http10 {
@@ -73,11 +67,7 @@ fn check_prefixes(data: &[u8], accepted: bool) {
 
 fn check_parts(head: &RequestHead) {
     assert!(!head.method().is_empty() && head.method() != "CONNECT");
-    assert!(
-        head.target()
-            .bytes()
-            .all(|b| b.is_ascii_graphic() && b != b'#')
-    );
+    assert!(head.target().bytes().all(|b| b.is_ascii_graphic() && b != b'#'));
     assert!(head.target().len() <= LIMITS.target_max_bytes);
     assert!(head.path() == "*" || head.path().starts_with('/') && !head.path().contains('?'));
     assert!(head.authority().starts_with(head.host()));
@@ -98,12 +88,7 @@ fn check_parts(head: &RequestHead) {
         assert!(nodes.len() <= field.value.len() + 1);
         assert!(!field.name.is_empty() && field.name.is_ascii());
         assert!(!field.name.iter().any(|b| b" \t:\r\n\0".contains(b)));
-        assert!(
-            field
-                .value
-                .iter()
-                .all(|&b| b == b'\t' || b >= b' ' && b != 0x7f)
-        );
+        assert!(field.value.iter().all(|&b| b == b'\t' || b >= b' ' && b != 0x7f));
         assert!(!field.value.starts_with(b" ") && !field.value.ends_with(b"\t"));
         assert_eq!(field.known, Known::of(field.name));
         assert!(field.hop_by_hop || !field.known.is_hop_by_hop());
@@ -119,11 +104,7 @@ fn check_forwarded(head: &RequestHead) {
         None => head.path().to_owned(),
     };
     put_request_line(&mut out, head.method(), &target);
-    let authority = if head.authority().is_empty() {
-        "server"
-    } else {
-        head.authority()
-    };
+    let authority = if head.authority().is_empty() { "server" } else { head.authority() };
     put_field(&mut out, b"Host", authority.as_bytes());
     for field in head.fields() {
         if !field.hop_by_hop && field.known != Known::Host {
@@ -134,21 +115,10 @@ fn check_forwarded(head: &RequestHead) {
         put_field(&mut out, b"Transfer-Encoding", b"chunked");
     }
     out.extend_from_slice(b"\r\n");
-    let limits = HeadLimits {
-        head_max_bytes: usize::MAX,
-        target_max_bytes: 600,
-        fields_max: 64,
-    };
+    let limits = HeadLimits { head_max_bytes: usize::MAX, target_max_bytes: 600, fields_max: 64 };
     let mut behind = RequestHead::default();
     let verdict = parse_request(&out, &limits, &mut behind);
-    assert_eq!(
-        verdict,
-        Ok(Parsed::Complete {
-            consumed: out.len()
-        }),
-        "{}",
-        out.escape_ascii()
-    );
+    assert_eq!(verdict, Ok(Parsed::Complete { consumed: out.len() }), "{}", out.escape_ascii());
     assert_eq!(behind.method(), head.method());
     assert_eq!(behind.body(), head.body());
     assert_eq!(behind.path(), head.path());

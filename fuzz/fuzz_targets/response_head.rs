@@ -6,11 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use wire::http1::encode::{put_field, put_status_line};
 use wire::http1::{HeadLimits, Known, Parsed, ResponseBody, ResponseHead, Version, parse_response};
 
-const LIMITS: HeadLimits = HeadLimits {
-    head_max_bytes: 2048,
-    target_max_bytes: 0,
-    fields_max: 32,
-};
+const LIMITS: HeadLimits = HeadLimits { head_max_bytes: 2048, target_max_bytes: 0, fields_max: 32 };
 
 fuzz_target!(|data: &[u8]| {
     let mut head = ResponseHead::default();
@@ -35,12 +31,7 @@ fuzz_target!(|data: &[u8]| {
     for field in head.fields() {
         assert!(!field.name.is_empty() && field.name.is_ascii());
         assert!(!field.name.iter().any(|b| b" \t:\r\n\0".contains(b)));
-        assert!(
-            field
-                .value
-                .iter()
-                .all(|&b| b == b'\t' || b >= b' ' && b != 0x7f)
-        );
+        assert!(field.value.iter().all(|&b| b == b'\t' || b >= b' ' && b != 0x7f));
     }
 
     // Everything, written by us.
@@ -66,24 +57,15 @@ fuzz_target!(|data: &[u8]| {
     }
     written.extend_from_slice(b"\r\n");
     reread(&head, &written, &mut again);
-    let lengths = again
-        .fields()
-        .filter(|field| field.known == Known::ContentLength)
-        .count();
+    let lengths = again.fields().filter(|field| field.known == Known::ContentLength).count();
     assert!(lengths <= 1);
     assert!(lengths == 0 || !matches!(head.status(), 100..=199 | 204));
 });
 
 fn reread(head: &ResponseHead, written: &[u8], again: &mut ResponseHead) {
-    let limits = HeadLimits {
-        head_max_bytes: usize::MAX,
-        fields_max: 64,
-        ..LIMITS
-    };
+    let limits = HeadLimits { head_max_bytes: usize::MAX, fields_max: 64, ..LIMITS };
     let verdict = parse_response(written, &limits, again);
-    let whole = Ok(Parsed::Complete {
-        consumed: written.len(),
-    });
+    let whole = Ok(Parsed::Complete { consumed: written.len() });
     assert_eq!(verdict, whole, "{}", written.escape_ascii());
     assert_eq!(head.status(), again.status());
     assert_eq!(head.body(false), again.body(false));

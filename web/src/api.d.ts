@@ -103,6 +103,7 @@ export type FleetSummary = {
   probers: number;
   probes: SharedProbes;
   ignored: Array<IgnoredMember>;
+  slots: SharedSlots;
   name_conflicts: number;
 };
 
@@ -115,6 +116,15 @@ export type SharedProbes = {
 export type IgnoredMember = {
   name: string;
   probes: number;
+};
+
+export type SharedSlots = {
+  servers: number;
+  is_settled: boolean;
+  missing: Array<string>;
+  share: number;
+  lent: number;
+  borrowed: number;
 };
 
 export type Services = {
@@ -296,6 +306,7 @@ export type Fleet = {
   probers: number;
   probes: SharedProbes;
   ignored: Array<IgnoredMember>;
+  slots: SharedSlots;
   datagrams: Datagrams;
   name_conflicts: number;
   rejoins: number;

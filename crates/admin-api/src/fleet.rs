@@ -21,6 +21,8 @@ pub struct Fleet {
     pub probes: SharedProbes,
     /// Members whose results contradict this member's own, by name.
     pub ignored: Vec<IgnoredMember>,
+    /// This member's slots of the servers whose concurrency limits the fleet shares.
+    pub slots: SharedSlots,
     /// What was received and sent since this process joined.
     pub datagrams: Datagrams,
     /// Messages from another process that has this member's name.
@@ -53,6 +55,25 @@ pub struct SharedProbes {
     pub stood_in: usize,
     /// Those whose results come from others.
     pub relied: usize,
+}
+
+/// A member's slots of the servers whose concurrency limits the fleet shares (`in_flight_scope = "fleet"`), added up
+/// over these servers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SharedSlots {
+    /// Servers whose limit the fleet shares; 0: none, and the other fields mean nothing.
+    pub servers: usize,
+    /// The members agree on their shares.
+    pub is_settled: bool,
+    /// Addresses of members that have shares and do not answer.
+    pub missing: Vec<String>,
+    /// The slots that belong to this member, those that it has lent included.
+    pub share: u64,
+    /// Those of its share that it has lent to other members.
+    pub lent: u64,
+    /// Those that it has borrowed from other members.
+    pub borrowed: u64,
 }
 
 /// A member whose results are ignored.
@@ -103,6 +124,8 @@ pub struct FleetSummary {
     pub probes: SharedProbes,
     /// Members whose results contradict this member's own, by name.
     pub ignored: Vec<IgnoredMember>,
+    /// This member's slots of the servers whose concurrency limits the fleet shares.
+    pub slots: SharedSlots,
     /// Messages from another process that has this member's name; a few after a restart.
     pub name_conflicts: u64,
 }
@@ -121,6 +144,7 @@ impl Fleet {
             probers: self.probers,
             probes: self.probes,
             ignored: self.ignored.clone(),
+            slots: self.slots.clone(),
             name_conflicts: self.name_conflicts,
         }
     }

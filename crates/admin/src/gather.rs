@@ -8,8 +8,8 @@ use decide::{Published, ServiceView};
 use model::{Address, Health, Maintained, Moment};
 use observe::exposition::protobuf::MetricFamily;
 use observe::exposition::{
-    CertificateGauges, FindingGauges, FleetGauges, Format, Gauges, ListenerGauges, ServerGauges,
-    ServiceGauges, write,
+    CertificateGauges, FindingGauges, FleetGauges, FleetSlotGauges, Format, Gauges, ListenerGauges,
+    ServerGauges, ServiceGauges, write,
 };
 
 use crate::Exposed;
@@ -152,7 +152,7 @@ fn servers<'a>(
 
 fn fleet_gauges(fleet: Fleet) -> FleetGauges {
     let members = fleet.summary().members;
-    let Fleet { probes, ignored, datagrams, .. } = fleet;
+    let Fleet { probes, ignored, slots, datagrams, .. } = fleet;
     let of_datagrams = [
         ("accepted", datagrams.accepted),
         ("unread", datagrams.unread),
@@ -168,6 +168,11 @@ fn fleet_gauges(fleet: Fleet) -> FleetGauges {
             ("relied", probes.relied),
         ],
         ignored: ignored.len(),
+        slots: (slots.servers > 0).then_some(FleetSlotGauges {
+            servers: slots.servers,
+            is_settled: slots.is_settled,
+            slots: [("share", slots.share), ("lent", slots.lent), ("borrowed", slots.borrowed)],
+        }),
         datagrams: of_datagrams.into_iter().chain(datagrams.refused).collect(),
         received_bytes: datagrams.received_bytes,
         sent_bytes: datagrams.sent_bytes,

@@ -339,6 +339,7 @@ fn service(service: &Service) -> Value {
             "load_factor": hash.load_factor,
         })),
         "in_flight_max": service.in_flight_max,
+        "in_flight_scope": service.in_flight_scope.as_str(),
         "queue": {
             "length_max": service.queue.length_max,
             "wait_max_ms": millis(service.queue.wait_max),

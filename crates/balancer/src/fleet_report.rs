@@ -1,12 +1,12 @@
 //! The fleet for the admin API and for metrics.
 
-use admin_api::fleet::{Datagrams, Fleet, FleetMember, IgnoredMember, SharedProbes};
-use control::{FleetState, Status};
+use admin_api::fleet::{Datagrams, Fleet, FleetMember, IgnoredMember, SharedProbes, SharedSlots};
+use control::{FleetState, SlotsState, Status};
 
 /// Describes the fleet; `None` without one.
 pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
     let state = status.fleet()?;
-    let FleetState { error, own, others, probers, shares, ignored, counts, .. } = &*state;
+    let FleetState { error, own, others, probers, shares, ignored, slots, counts, .. } = &*state;
     let refused = counts.refused();
     Some(Fleet {
         error: error.clone(),
@@ -22,6 +22,7 @@ pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
             .iter()
             .map(|(name, probes)| IgnoredMember { name: name.to_string(), probes: *probes })
             .collect(),
+        slots: shared_slots(slots),
         datagrams: Datagrams {
             accepted: counts.accepted,
             refused: refused.map(|(reason, count)| (reason.to_owned(), count)).collect(),
@@ -34,6 +35,18 @@ pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
         name_conflicts: state.name_conflicts,
         rejoins: state.rejoins,
     })
+}
+
+fn shared_slots(slots: &SlotsState) -> SharedSlots {
+    let SlotsState { servers, is_settled, missing, share, lent, borrowed } = slots;
+    SharedSlots {
+        servers: *servers,
+        is_settled: *is_settled,
+        missing: missing.iter().map(ToString::to_string).collect(),
+        share: *share,
+        lent: *lent,
+        borrowed: *borrowed,
+    }
 }
 
 fn member(member: &control::FleetMember) -> FleetMember {

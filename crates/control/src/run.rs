@@ -81,6 +81,7 @@ impl Loop {
         let (reports_in, reports) = mpsc::channel(WAITING_MAX);
         let (tags_in, tags) = mpsc::channel(1);
         let for_tags = (tags_in, status.shared_tags());
+        let fleet = Fleet::new(options.fleet, status.shared_fleet(), Arc::clone(&registry));
         Loop {
             registry,
             services: Vec::new(),
@@ -92,7 +93,7 @@ impl Loop {
             server_down: options.server_down,
             registrar: Registrar::new(status.shared_registrations()),
             prober: Prober::new(options.probes_running_max, messages_in),
-            fleet: Fleet::new(options.fleet, status.shared_fleet()),
+            fleet,
             status,
             next_tick: Moment::ZERO,
             show_plan_at: None,
@@ -166,6 +167,7 @@ impl Loop {
                     let heard = self.fleet.on_readable(&mut self.prober, os::clock::now());
                     self.on_heard(heard);
                 }
+                () = self.fleet.news() => self.fleet.on_news(os::clock::now()),
                 () = sleep => {}
             }
         }
@@ -187,6 +189,7 @@ impl Loop {
         if self.show_plan_at.is_some_and(|due| due <= now) {
             self.show_plan(now);
         }
+        self.fleet.follow_slots(&self.services, now);
         self.fleet.tick(&mut self.prober, now);
         let watches = &self.watches;
         self.prober.start_due(now, |id| watches.wants(id), |id| watches.needs_own(id));
@@ -292,6 +295,7 @@ impl Loop {
         // The first servers of a service are not a recovery.
         let is_first = has_servers && self.unresolved.remove(service).is_some();
         change.iter().filter(|_| !is_first).for_each(crate::log_tier);
+        self.fleet.note_servers();
         let followed = self.watches.follow_one(&live, now);
         self.prober.change(&followed.gone, followed.new, now);
         let pause = SHOW_PLAN_PAUSE.saturating_mul(self.prober.probes());
@@ -329,6 +333,7 @@ impl Loop {
             }
         }
         self.follow_servers(now);
+        self.fleet.note_servers();
         self.fleet.follow(&published.snapshot, &mut self.prober, now);
         self.fleet.set_addresses(self.discovery.fleet_addresses(), now);
         self.services.iter().for_each(|service| self.show_source(service.name()));

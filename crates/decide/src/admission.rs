@@ -135,6 +135,7 @@ impl LiveService {
             return Admission::Go(slot);
         }
         self.refused.fetch_add(1, Relaxed);
+        self.note_need(&self.settings.load().spec);
         Admission::Refused(Refusal::Full { retry_after: self.retry_after(now) })
     }
 
@@ -163,8 +164,8 @@ impl LiveService {
         seen: &Arc<Endpoints>,
         now: Moment,
     ) -> Option<Admission> {
-        let length_max = self.settings.load().spec.queue.length_max;
-        let ticket = self.queue.join(bound, avoid, length_max)?;
+        let settings = self.settings.load();
+        let ticket = self.queue.join(bound, avoid, settings.spec.queue.length_max)?;
         let waiter = Waiter { service: Arc::clone(self), ticket };
         fence(Fence::Joined);
         let endpoints = self.endpoints.load();
@@ -177,10 +178,11 @@ impl LiveService {
             self.serve_waiters();
         }
         self.observe_drain(now);
-        Some(match waiter.ticket.collect() {
-            Some(slot) => Admission::Go(slot),
-            None => Admission::Wait(waiter),
-        })
+        if let Some(slot) = waiter.ticket.collect() {
+            return Some(Admission::Go(slot));
+        }
+        self.note_need(&settings.spec);
+        Some(Admission::Wait(waiter))
     }
 
     /// When there is no place to wait: a slot that no waiting request can use, since all of them

@@ -121,7 +121,12 @@ impl Endpoints {
     }
 
     pub(crate) fn is_eligible_at(&self, index: usize) -> bool {
-        self.eligible.binary_search(&(index as u32)).is_ok()
+        self.eligible_place(index).is_some()
+    }
+
+    /// Returns the place of a server among those that are eligible.
+    pub(crate) fn eligible_place(&self, index: usize) -> Option<usize> {
+        self.eligible.binary_search(&(index as u32)).ok()
     }
 
     pub(crate) fn position(&self, address: Address) -> Option<usize> {

@@ -9,15 +9,15 @@ use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, PoisonError, Weak};
 
 use model::{
-    Address, AffinityKey, Cause, EndpointRow, EndpointSet, Moment, ServerState, ServerTarget,
-    Service, Trial,
+    Address, AffinityKey, Cause, EndpointRow, EndpointSet, InFlightScope, Moment, ServerState,
+    ServerTarget, Service, Trial,
 };
 
 use crate::change::ServerChange;
 use crate::drain::DrainRate;
 use crate::endpoint::Endpoint;
 use crate::endpoints::Endpoints;
-use crate::limits::{SlotTable, Taker};
+use crate::limits::{Limit, SlotTable, Taker};
 use crate::pick::Turn;
 use crate::queue::Queue;
 use crate::retry::RetryBudget;
@@ -90,6 +90,8 @@ struct Shape {
 struct ServerLimits {
     /// Of the servers without a limit of their own; 0: none.
     service: u32,
+    /// Whether they hold for all balancers of the fleet together.
+    is_shared: bool,
     /// Of the servers with one.
     servers: HashMap<Address, u32>,
 }
@@ -107,12 +109,20 @@ impl ServerLimits {
                     .or_insert(max);
             }
         }
-        ServerLimits { service: spec.in_flight_max.unwrap_or(0), servers }
+        let service = spec.in_flight_max.unwrap_or(0);
+        ServerLimits { service, is_shared: is_shared(spec), servers }
     }
 
-    fn of(&self, address: Address) -> u32 {
-        self.servers.get(&address).copied().unwrap_or(self.service)
+    fn of(&self, address: Address) -> Limit {
+        let max = self.servers.get(&address).copied().unwrap_or(self.service);
+        let is_shared = self.is_shared && max != 0 && !address.is_of_one_machine();
+        Limit { max, is_shared }
     }
+}
+
+/// Returns whether the limits of a service's servers hold for all balancers of the fleet together.
+fn is_shared(spec: &Service) -> bool {
+    spec.in_flight_scope == InFlightScope::Fleet
 }
 
 impl LiveService {
@@ -285,7 +295,7 @@ impl LiveService {
         self.retired.store(true, SeqCst);
         self.shape.lock().unwrap_or_else(PoisonError::into_inner).limits = None;
         for endpoint in &self.endpoints.load().all {
-            self.table.update_max(&endpoint.slots);
+            self.table.update_limit(&endpoint.slots);
             endpoint.slots.serve_waiters();
         }
     }
@@ -316,7 +326,7 @@ impl LiveService {
                 None => self.table.enlist(address, &me),
             };
             if known.is_some() && limits_changed {
-                self.table.update_max(&slots);
+                self.table.update_limit(&slots);
             }
             let state = shape.states.remove(&address).unwrap_or_default();
             states.insert(address, Arc::clone(&state));
@@ -386,6 +396,13 @@ impl LiveService {
         }
     }
 
+    /// Tells the control loop that a request has found no free slot, if it could provide one.
+    pub(crate) fn note_need(&self, spec: &Service) {
+        if is_shared(spec) {
+            self.table.tickets.news.note();
+        }
+    }
+
     fn relax(&self, endpoints: &Endpoints) {
         self.queue.relax(
             |address| endpoints.by_address(address).is_some_and(|one| one.is_ready()),
@@ -425,9 +442,16 @@ impl Taker for LiveService {
         self.refused.load(Relaxed)
     }
 
-    fn limit(&self, address: Address) -> Option<u32> {
+    fn limit(&self, address: Address) -> Option<Limit> {
         let retired = self.retired.load(SeqCst);
         (!retired).then(|| self.limits.load().of(address))
+    }
+
+    fn waiting(&self, address: Address) -> u32 {
+        let endpoints = self.endpoints.load();
+        let place = endpoints.position(address).and_then(|index| endpoints.eligible_place(index));
+        let asks = place.is_some_and(|place| self.queue.asks(place, endpoints.eligible.len()));
+        self.queue.waiting(address, asks)
     }
 }
 

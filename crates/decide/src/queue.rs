@@ -209,6 +209,26 @@ impl Queue {
         self.lock().find(address, to_any).map(|(number, _)| number)
     }
 
+    /// Returns whether the tickets that are not bound ask the fleet for slots of the server at this place of
+    /// `count`. Each could use any server; they ask for those of a few more than they are, and of others as
+    /// further tickets come.
+    pub(crate) fn asks(&self, place: usize, count: usize) -> bool {
+        const SERVERS_MIN: usize = 8;
+        const TICKETS: u64 = 16;
+        let asked = (2 * self.unbound.load(Acquire) as usize).max(SERVERS_MIN);
+        let first = (self.tickets.next.load(Relaxed) / TICKETS) as usize;
+        asked >= count || (place + count - first % count) % count < asked
+    }
+
+    /// Returns how many tickets may be able to use a slot at `address`: those bound to it and, if it
+    /// may serve them (`to_any`), those that are not bound, even if they avoid it.
+    pub(crate) fn waiting(&self, address: Address, to_any: bool) -> u32 {
+        let has_bound = self.bound.load(Acquire) > 0;
+        let bound = has_bound.then(|| self.lock().bound.get(&address).map_or(0, VecDeque::len));
+        let any = if to_any { self.unbound.load(Acquire) } else { 0 };
+        any.saturating_add(bound.unwrap_or(0) as u32)
+    }
+
     /// Removes the ticket that [`Queue::waiting_since`] returns.
     pub(crate) fn pop(&self, address: Address, to_any: bool) -> Option<Arc<Ticket>> {
         let mut lanes = self.lock();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use model::{AffinityKey, EndpointSet, Moment, Service, ServiceId, Snapshot, WrittenAt};
 
-use crate::limits::SlotTable;
+use crate::limits::{SlotTable, Slots};
 use crate::live::{LiveService, TierChange};
 use crate::maintenance::Switched;
 use crate::rate::RateTable;
@@ -240,6 +240,27 @@ impl Registry {
     /// Returns the maintenance that operators have switched on.
     pub fn maintenance(&self) -> &Switched {
         &self.maintenance
+    }
+
+    /// Returns the slots of all addresses in use whose limit the balancers of the fleet share
+    /// ([`Slots::allow`]), in order of address. An address that has left the configuration stays
+    /// until its last request has ended.
+    pub fn shared_slots(&self) -> Vec<Arc<Slots>> {
+        self.table.shared()
+    }
+
+    /// Sets what is called, by any thread, when the shared slots deserve a look: a request joined
+    /// the queue of a service whose limits are shared, or was refused because that was full; or a
+    /// slot was freed where more was in flight than allowed. Called at most once until
+    /// [`Registry::take_news`]. It is set once; later calls have no effect.
+    pub fn set_news(&self, tell: Arc<dyn Fn() + Send + Sync>) {
+        self.table.tickets.news.set(tell);
+    }
+
+    /// Returns whether there was news since the last call. To be called before the slots are read,
+    /// so that what is not seen there is told.
+    pub fn take_news(&self) -> bool {
+        self.table.tickets.news.take()
     }
 
     /// Returns the buckets of all routes' rate limits.

@@ -7,7 +7,7 @@
 //! `arc_swap`, so with loom [`ArcSwap`] is a wrapper that marks each access as one that other
 //! threads' accesses may come before or after.
 //!
-//! The three fences that prevent lost wake-ups are named here ([`Fence`]), so that a test can
+//! The four fences that prevent lost wake-ups are named here ([`Fence`]), so that a test can
 //! remove one and check that the proof fails.
 
 /// Where a sequentially consistent fence separates a write from a check.
@@ -17,6 +17,8 @@ pub(crate) enum Fence {
     Freed,
     /// A request joined the queue; then it checks for a free slot.
     Joined,
+    /// The number of slots allowed changed; then the thread checks for waiting requests.
+    Allowed,
     /// The servers changed; then the thread checks for waiting requests.
     Changed,
 }

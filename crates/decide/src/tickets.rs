@@ -1,7 +1,8 @@
-//! State shared by all queues: the ticket numbers, and how many requests wait.
+//! State shared by all queues: the ticket numbers, how many requests wait, and the news about them.
 
 use std::sync::atomic::Ordering::SeqCst;
 
+use crate::news::News;
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// Issues ticket numbers in one order over all services, and counts all waiting requests.
@@ -9,6 +10,8 @@ use crate::sync::{AtomicU32, AtomicU64};
 pub(crate) struct Tickets {
     pub(crate) next: AtomicU64,
     pub(crate) waiting: AtomicU32,
+    /// About the slots that the fleet shares.
+    pub(crate) news: News,
 }
 
 impl Tickets {

@@ -21,6 +21,9 @@ impl<'a> Message<'a> {
     /// The kind of results of health checks: the receiver's start, then the form of `health::shared::wire`.
     pub const CHECKS: u8 = 2;
 
+    /// The kind of slots lent: the receiver's start, then the form of `lend::wire`.
+    pub const SLOTS: u8 = 3;
+
     /// Returns the message in a payload; `None` if the payload is empty.
     pub fn read(payload: &'a [u8]) -> Option<Message<'a>> {
         match payload.split_first()? {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use model::{
-    Balance, Check, HttpVersion, QueueLimits, Retries, Service, ServiceTimeouts, WhenAllDown,
-    ZonePolicy,
+    Balance, Check, HttpVersion, InFlightScope, QueueLimits, Retries, Service, ServiceTimeouts,
+    WhenAllDown, ZonePolicy,
 };
 
 pub(crate) fn service(name: &str, check: &Check) -> Service {
@@ -13,6 +13,7 @@ pub(crate) fn service(name: &str, check: &Check) -> Service {
         name: name.into(),
         balance: Balance::RoundRobin,
         in_flight_max: None,
+        in_flight_scope: InFlightScope::Balancer,
         queue: QueueLimits { length_max: 0, wait_max: second },
         when_full: 429,
         when_all_down: WhenAllDown::Refuse,

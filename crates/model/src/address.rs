@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
@@ -55,6 +55,15 @@ impl Address {
     /// Returns whether it can be reached from this machine only.
     pub fn is_local(self) -> bool {
         self.ip().is_none_or(|address| address.ip().to_canonical().is_loopback())
+    }
+
+    /// Returns whether it means another server on each machine, or on each of its networks.
+    pub fn is_of_one_machine(self) -> bool {
+        let is_link_local = self.ip().is_some_and(|address| match address.ip().to_canonical() {
+            IpAddr::V4(ip) => ip.is_link_local(),
+            IpAddr::V6(ip) => ip.is_unicast_link_local(),
+        });
+        self.is_local() || is_link_local
     }
 
     /// Returns whether it is port 0, in whose place the kernel chooses one.

@@ -88,8 +88,8 @@ pub use server_latency::ServerLatency;
 pub use server_state::{Administrative, CauseCounts, Health, ServerState};
 pub use server_version::{ServerVersion, StatedVersion};
 pub use service::{
-    Balance, BalanceWord, HashKey, HashOn, HashOnWord, PassiveHealth, QueueLimits, Retries,
-    ServerSpec, ServerTarget, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
+    Balance, BalanceWord, HashKey, HashOn, HashOnWord, InFlightScope, PassiveHealth, QueueLimits,
+    Retries, ServerSpec, ServerTarget, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
 };
 pub use snapshot::{
     ClientHttp2, ClientTimeouts, Doctor, ForwardFields, Listener, ListenerId, Protocol,

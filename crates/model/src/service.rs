@@ -20,6 +20,8 @@ pub struct Service {
     /// no limit. The count belongs to the server's address and is shared by every service that names
     /// it.
     pub in_flight_max: Option<u32>,
+    /// Whose requests the limits of its servers cover.
+    pub in_flight_scope: InFlightScope,
     /// The queue for requests when every server is at its limit.
     pub queue: QueueLimits,
     /// Status when the queue is full or the wait too long: 429 or 503.
@@ -187,6 +189,19 @@ impl fmt::Display for HashOn {
                 write!(f, "{}:{name}", self.as_str())
             }
         }
+    }
+}
+
+crate::words! {
+    /// Whose requests a server's concurrency limit covers.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum InFlightScope {
+        /// Those of this balancer.
+        Balancer = "balancer",
+        /// Those of all balancers of the fleet together, which divide a server's slots among them. The limit of
+        /// an address that means another server elsewhere ([`Address::is_of_one_machine`]) covers this balancer's
+        /// all the same.
+        Fleet = "fleet",
     }
 }
 

@@ -24,7 +24,7 @@ fn each_server_is_checked_by_two_members_of_each_zone_and_all_know() {
 }
 
 fn share_checks(scene: &Scene, zones: &Zones) {
-    let mut apps = start_apps(scene, zones, 3);
+    let mut apps = start_apps(scene, zones, 3, &[]);
     let rest = service(&apps);
     let of_zone = |number: usize| Settings {
         zone: if number < 5 { "a" } else { "b" }.to_owned(),

@@ -113,6 +113,11 @@ impl Member {
         &mut self.process
     }
 
+    /// Where clients reach it.
+    pub(crate) fn front(&self, scene: &Scene) -> SocketAddr {
+        address(scene, self.number, 8080)
+    }
+
     pub(crate) fn admin(&self) -> SocketAddr {
         self.admin
     }
@@ -156,11 +161,11 @@ impl Member {
 /// The network of the servers: members do not share checks of servers on loopback.
 pub(crate) const SERVERS: &str = "servers";
 
-/// Starts so many servers in their network.
-pub(crate) fn start_apps(scene: &Scene, zones: &Zones, count: u8) -> Vec<App> {
+/// Starts so many servers in their network, with these options of app.py.
+pub(crate) fn start_apps(scene: &Scene, zones: &Zones, count: u8, words: &[&str]) -> Vec<App> {
     let start = |host: u8| {
         let address = zones.address(SERVERS, host, 8080);
-        zones.inside(SERVERS, || App::start_at(scene, &format!("app{host}"), address, &[]))
+        zones.inside(SERVERS, || App::start_at(scene, &format!("app{host}"), address, words))
     };
     (11..11 + count).map(start).collect()
 }

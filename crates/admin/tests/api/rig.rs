@@ -13,7 +13,7 @@ use admin::{Door, Listener, Sources, Token};
 use admin_api::changes::Change;
 use admin_api::checks::{Endpoint, Plan, Probe, ProbeResults};
 use admin_api::findings::Findings;
-use admin_api::fleet::{Datagrams, Fleet, FleetMember, IgnoredMember, SharedProbes};
+use admin_api::fleet::{Datagrams, Fleet, FleetMember, IgnoredMember, SharedProbes, SharedSlots};
 use admin_api::published::{PublishedRoute, PublishedRoutes, TagSource};
 use admin_api::receipt::{
     HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade, UpgradeResult,
@@ -150,6 +150,14 @@ fn fleet() -> Fleet {
         probers: 2,
         probes: SharedProbes { assigned: 3, stood_in: 1, relied: 4 },
         ignored: vec![IgnoredMember { name: "edge-2".to_owned(), probes: 1 }],
+        slots: SharedSlots {
+            servers: 12,
+            is_settled: false,
+            missing: vec!["10.0.0.7:7946".to_owned()],
+            share: 16,
+            lent: 3,
+            borrowed: 2,
+        },
         datagrams: Datagrams {
             accepted: 900,
             refused: BTreeMap::from([("unknown_key".to_owned(), 3)]),

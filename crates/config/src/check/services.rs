@@ -2,7 +2,8 @@
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use model::{
-    Address, Balance, Check, CheckKind, HashOn, HttpVersion, ServerSourceWord, ServerTarget,
+    Address, Balance, Check, CheckKind, HashOn, HttpVersion, InFlightScope, ServerSourceWord,
+    ServerTarget,
 };
 
 use crate::diagnostic::{Diagnostic, Problems, Span, nearest, quote};
@@ -22,8 +23,9 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
                 .help("a PROXY header names one client for a whole connection, and one of HTTP/2 carries the requests of many: write http = \"1.1\", or leave send_proxy out and use X-Forwarded-For"),
             );
         }
+        scope(service, document, problems);
         if let Some(queue) = &service.queue
-            && !service.service.is_limited()
+            && !service.limit_meant
         {
             problems.report(
                 Diagnostic::warning("a queue in which nothing ever waits", queue.clone(), "not used")
@@ -34,6 +36,35 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     limits(document, problems);
     zones(document, problems);
     use_of_services(document, names, problems);
+}
+
+/// Reports limits over a fleet that does not exist, and a scope of no limit.
+fn scope(raw: &RawService, document: &Document, problems: &Problems) {
+    if let Some(scope) = &raw.in_flight_scope
+        && scope.value == InFlightScope::Fleet
+        && !document.fleet_meant
+    {
+        problems.report_absence(
+            Diagnostic::error(
+                "in_flight_scope = \"fleet\" without [fleet]",
+                scope.span.clone(),
+                "which balancers?",
+            )
+            .help("write [fleet], or leave in_flight_scope out: each balancer then keeps the limit by itself"),
+        );
+    }
+    if let Some(span) = &raw.own_in_flight_scope
+        && !raw.limit_meant
+    {
+        problems.report_absence(
+            Diagnostic::error(
+                format!("service \"{}\" has in_flight_scope and no limit", raw.service.name),
+                span.clone(),
+                "the scope of what?",
+            )
+            .help("write in_flight_max = … beside it, or leave in_flight_scope out"),
+        );
+    }
 }
 
 fn servers(raw: &RawService, problems: &Problems) {
@@ -111,7 +142,19 @@ fn repeated(raw: &RawService, problems: &Problems) {
 struct Limit<'a> {
     max: u32,
     span: &'a Span,
+    /// `None`: not readable.
+    scope: Option<InFlightScope>,
     service: &'a str,
+    /// Of the service's name.
+    name: &'a Span,
+}
+
+impl Limit<'_> {
+    /// Returns whether it is the same limit of `target` as `other`.
+    fn agrees_with(self, other: Self, target: &ServerTarget) -> bool {
+        let mut scopes = self.scope.iter().zip(&other.scope);
+        self.max == other.max && (scopes.all(|(one, other)| one == other) || is_local(target))
+    }
 }
 
 /// Returns the servers of a service, each with its limit: its own, or the service's.
@@ -120,8 +163,9 @@ fn limits_of(raw: &RawService) -> impl Iterator<Item = (&ServerTarget, Option<Li
     raw.service.servers.iter().zip(&raw.servers).map(move |(server, spans)| {
         let span = spans.in_flight_max.as_ref().or(of_service);
         let limit = raw.service.in_flight_max_of(server).zip(span);
-        let service = &*raw.service.name;
-        (&server.target, limit.map(|(max, span)| Limit { max, span, service }))
+        let RawService { service, name, in_flight_scope, .. } = raw;
+        let (scope, service) = (in_flight_scope.as_ref().map(|at| at.value), &*service.name);
+        (&server.target, limit.map(|(max, span)| Limit { max, span, scope, service, name }))
     })
 }
 
@@ -135,21 +179,17 @@ fn limits(document: &Document, problems: &Problems) {
             let Some(here) = limit else { continue };
             let first = *limited.entry(target).or_insert(here);
             // A server that one service names twice is reported as such.
-            if first.max == here.max
-                || first.service == here.service
+            if first.service == here.service
+                || first.agrees_with(here, target)
                 || !reported.insert((first.span.start, here.span.start))
             {
                 continue;
             }
-            problems.report(
-                Diagnostic::error(
-                    format!("two limits for one address, {target}"),
-                    here.span.clone(),
-                    format!("{} here", here.max),
-                )
-                .other(first.span.clone(), format!("{} in service \"{}\"", first.max, first.service))
-                .help("the limit belongs to the address, and services that share it share one count: give both the same number"),
-            );
+            problems.report(if first.max == here.max {
+                scopes_differ(target, first, here)
+            } else {
+                maxima_differ(target, first, here)
+            });
         }
     }
     for raw in &document.services {
@@ -159,6 +199,38 @@ fn limits(document: &Document, problems: &Problems) {
         {
             problems.report(limited_elsewhere(raw, target, *limit));
         }
+    }
+}
+
+fn maxima_differ(target: &ServerTarget, first: Limit<'_>, here: Limit<'_>) -> Diagnostic {
+    Diagnostic::error(
+        format!("two limits for one address, {target}"),
+        here.span.clone(),
+        format!("{} here", here.max),
+    )
+    .other(first.span.clone(), format!("{} in service \"{}\"", first.max, first.service))
+    .help("the limit belongs to the address, and services that share it share one count: give both the same number")
+}
+
+fn scopes_differ(target: &ServerTarget, first: Limit<'_>, here: Limit<'_>) -> Diagnostic {
+    let of = |limit: Limit<'_>| {
+        let scope = limit.scope.as_ref().map_or("", InFlightScope::as_str);
+        format!("in_flight_scope is \"{scope}\"")
+    };
+    Diagnostic::error(
+        format!("two scopes of the limit of one address, {target}"),
+        here.name.clone(),
+        of(here),
+    )
+    .other(first.name.clone(), of(first))
+    .help("the limit belongs to the address, and services that share it share one count: give both the same in_flight_scope")
+}
+
+/// Returns whether every balancer reaches another server under it, so that no fleet shares its limit.
+fn is_local(target: &ServerTarget) -> bool {
+    match target {
+        ServerTarget::Address(address) => address.is_of_one_machine(),
+        ServerTarget::Name { .. } => false,
     }
 }
 

@@ -64,11 +64,25 @@ fn server_words(old: &ServerSpec, new: &ServerSpec) -> Words {
     words
 }
 
+fn affinity_words(old: Option<&Affinity>, new: Option<&Affinity>, words: &mut Words) {
+    words.value("affinity", &old, &new, |affinity| match affinity {
+        None => "none".to_owned(),
+        Some(Affinity { cookie, max_age: None, key_file: _ }) => format!("cookie {cookie}"),
+        Some(Affinity { cookie, max_age: Some(age), key_file: _ }) => {
+            format!("cookie {cookie} for {}", show_duration(*age))
+        }
+    });
+    if let (Some(old), Some(new)) = (old, new) {
+        words.hidden("affinity.key_file", &old.key_file, &new.key_file);
+    }
+}
+
 fn words(old: &Service, new: &Service) -> Words {
     let Service {
         name: _,
         balance,
         in_flight_max,
+        in_flight_scope,
         queue: QueueLimits { length_max, wait_max },
         when_full,
         when_all_down,
@@ -92,6 +106,8 @@ fn words(old: &Service, new: &Service) -> Words {
     let mut words = Words::default();
     words.value("balance", balance, &new.balance, show_balance);
     words.value("in_flight_max", in_flight_max, &new.in_flight_max, |n| or(n.as_ref(), "no limit"));
+    let scope = &new.in_flight_scope;
+    words.value("in_flight_scope", in_flight_scope, scope, |scope| scope.as_str().to_owned());
     words.value("queue.length_max", length_max, &new.queue.length_max, u32::to_string);
     words.value("queue.wait_max", wait_max, &new.queue.wait_max, time);
     words.value("when_full", when_full, &new.when_full, u16::to_string);
@@ -102,16 +118,7 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("zones.ready_min", ready_min, &new.zones.ready_min, f64::to_string);
     let recovered = &new.zones.ready_recovered;
     words.value("zones.ready_recovered", ready_recovered, recovered, f64::to_string);
-    words.value("affinity", affinity, &new.affinity, |affinity| match affinity {
-        None => "none".to_owned(),
-        Some(Affinity { cookie, max_age: None, key_file: _ }) => format!("cookie {cookie}"),
-        Some(Affinity { cookie, max_age: Some(age), key_file: _ }) => {
-            format!("cookie {cookie} for {}", show_duration(*age))
-        }
-    });
-    if let (Some(old), Some(new)) = (affinity, &new.affinity) {
-        words.hidden("affinity.key_file", &old.key_file, &new.key_file);
-    }
+    affinity_words(affinity.as_ref(), new.affinity.as_ref(), &mut words);
     words.value("slow_start", slow_start, &new.slow_start, |time| {
         or(time.map(show_duration), "at once")
     });

@@ -319,6 +319,19 @@ fn a_fleet_is_compared_key_by_key_without_its_secrets() {
 }
 
 #[test]
+fn a_limit_that_becomes_one_over_the_fleet_is_reported() {
+    let fleet = "[fleet]\nkeys = [\"hunter2 hunter2 hunter2 hunter2 hunter2\"]\n\
+                 address = \"10.0.0.5:7946\"\nmembers = []";
+    let before = format!("{BEFORE}\n{fleet}");
+    let after =
+        before.replace("in_flight_max = 4", "in_flight_max = 4\nin_flight_scope = \"fleet\"");
+    assert_eq!(
+        diff(&snapshot(&before), &snapshot(&after)).services.changed,
+        [changed("app", &["in_flight_scope: balancer → fleet"])]
+    );
+}
+
+#[test]
 fn a_source_of_members_is_compared_with_its_registry() {
     let with = |discover: &str| {
         let keys = "keys = [\"hunter2 hunter2 hunter2 hunter2 hunter2\"]";

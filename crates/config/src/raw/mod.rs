@@ -81,6 +81,8 @@ pub(crate) struct Document {
     pub(crate) resolver: Vec<SocketAddr>,
     pub(crate) registries: RawRegistries,
     pub(crate) fleet: Option<RawFleet>,
+    /// There is a `fleet`, or an unknown key was probably meant to be it.
+    pub(crate) fleet_meant: bool,
     pub(crate) log: RawLog,
     pub(crate) reload: Reload,
     pub(crate) doctor: Doctor,
@@ -343,6 +345,12 @@ pub(crate) struct RawService {
     pub(crate) name: Span,
     /// Of `in_flight_max`.
     pub(crate) in_flight_max: Option<Span>,
+    /// `None` after a mistake, which is reported.
+    pub(crate) in_flight_scope: Option<At<model::InFlightScope>>,
+    /// Of its own `in_flight_scope`.
+    pub(crate) own_in_flight_scope: Option<Span>,
+    /// One of its servers has a limit, was probably meant to have one, or may get one from `discover`.
+    pub(crate) limit_meant: bool,
     /// Of its own `queue`.
     pub(crate) queue: Option<Span>,
     /// Of its own `hash.on`.

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{
-    Affinity, Balance, BalanceWord, HashKey, HashOn, HashOnWord, HttpVersion, PassiveHealth,
-    QueueLimits, Retries, ServerSpec, ServerVersion, Service, ServiceTimeouts, WhenAllDown,
-    ZonePolicy,
+    Affinity, Balance, BalanceWord, HashKey, HashOn, HashOnWord, HttpVersion, InFlightScope,
+    PassiveHealth, QueueLimits, Retries, ServerSpec, ServerVersion, Service, ServiceTimeouts,
+    WhenAllDown, ZonePolicy,
 };
 use toml::de::DeValue;
 
@@ -23,7 +23,11 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     let (balance, hash_on) = balance(&mut table);
     let in_flight_max: Option<At<u32>> = table.integer_if("in_flight_max");
     let discover = table.table("discover").map(discover::read);
-    let (servers, server_spans) = servers(&mut table, discover.is_some());
+    let in_flight_scope = in_flight_scope(&mut table);
+    let scope = in_flight_scope.as_ref().map_or(InFlightScope::Balancer, |at| at.value);
+    let Servers { specs, spans, limit_meant } = servers(&mut table, discover.is_some());
+    let limit_meant =
+        limit_meant || ["in_flight_max", "discover"].iter().any(|key| table.has_or_means(key));
     let version = table.word("http", HttpVersion::Http11);
     // An unreadable value may have been meant as "2".
     let certain = table.peek("http").is_none_or(|word| word.as_str() == Some(version.as_str()));
@@ -34,6 +38,9 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     let raw = RawService {
         name: at.span,
         in_flight_max: in_flight_max.as_ref().map(|at| at.span.clone()),
+        in_flight_scope,
+        own_in_flight_scope: table.own_key_span("in_flight_scope"),
+        limit_meant,
         queue: table.own_key_span("queue"),
         hash_on,
         tls: tls::of_service(&mut table),
@@ -41,12 +48,13 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
         affinity: affinity_span,
         affinity_key,
         error_pages: error_page::read(&mut table),
-        servers: server_spans,
+        servers: spans,
         discover,
         service: Service {
             name: at.value.into(),
             balance,
             in_flight_max: in_flight_max.map(|at| at.value),
+            in_flight_scope: scope,
             queue: queue(table.table("queue")),
             when_full: table.integer("when_full").value,
             when_all_down: table.word("when_all_down", WhenAllDown::Refuse),
@@ -66,13 +74,22 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
             maintenance: maintenance::read(&mut table),
             // Built from `error_pages`, which may name files.
             error_pages: Vec::new(),
-            servers,
+            servers: specs,
             // Built from `discover`, which may name files.
             discover: None,
         },
     };
     table.finish();
     raw
+}
+
+/// Returns `None` after a mistake, which is reported.
+fn in_flight_scope(table: &mut Table<'_>) -> Option<At<InFlightScope>> {
+    const KEY: &str = "in_flight_scope";
+    let scope = table.word_at(KEY, InFlightScope::Balancer);
+    let written = table.peek(KEY);
+    let is_read = written.is_none_or(|word| word.as_str() == Some(scope.value.as_str()));
+    (is_read && !table.means(KEY)).then_some(scope)
 }
 
 fn balance(table: &mut Table<'_>) -> (Balance, Option<Span>) {
@@ -262,7 +279,15 @@ fn retries(table: Option<Table<'_>>) -> Retries {
     retries
 }
 
-fn servers(table: &mut Table<'_>, has_source: bool) -> (Vec<ServerSpec>, Vec<RawServerSpans>) {
+/// `server`.
+struct Servers {
+    specs: Vec<ServerSpec>,
+    spans: Vec<RawServerSpans>,
+    /// One of them has a limit, or probably was meant to.
+    limit_meant: bool,
+}
+
+fn servers(table: &mut Table<'_>, has_source: bool) -> Servers {
     let is_empty = match table.peek("server") {
         Some(DeValue::Array(items)) => items.is_empty(),
         Some(_) => false,
@@ -278,12 +303,14 @@ fn servers(table: &mut Table<'_>, has_source: bool) -> (Vec<ServerSpec>, Vec<Raw
     // As many as there are, since a configuration may have many services of one server.
     let (mut specs, mut spans) =
         (Vec::with_capacity(tables.len()), Vec::with_capacity(tables.len()));
+    let mut limit_meant = false;
     for mut table in tables {
         let target = table.text("address", net::server_target);
         let zone = table.text("zone", name);
         let weight = table.integer("weight").value;
         let backup = table.boolean("backup");
         let in_flight_max: Option<At<u32>> = table.integer_if("in_flight_max");
+        limit_meant |= table.has_or_means("in_flight_max");
         let version = table.text("version", version).map(|at| at.value);
         table.finish();
         let Some(target) = target else { continue };
@@ -302,7 +329,7 @@ fn servers(table: &mut Table<'_>, has_source: bool) -> (Vec<ServerSpec>, Vec<Raw
             version,
         });
     }
-    (specs, spans)
+    Servers { specs, spans, limit_meant }
 }
 
 /// Parses the version that a server runs.

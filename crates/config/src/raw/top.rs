@@ -66,6 +66,7 @@ pub(crate) fn document(files: &[(&DeTable<'_>, usize)], problems: &Problems) -> 
         acme: table.table("acme").map(acme::read),
         resolver: resolver(&mut table),
         registries: registries::read(&mut table),
+        fleet_meant: table.has_or_means("fleet"),
         fleet: table.table("fleet").map(fleet::read),
         log: table.table("log").map_or_else(log::default, log::read),
         reload: table.table("reload").map_or(Reload { watch: usual::WATCH }, reload),

@@ -280,6 +280,8 @@ const WORD_ALIASES: &[(&str, &[&str])] = &[
             "consistent-hash",
         ],
     ),
+    ("balancer", &["local", "instance", "own"]),
+    ("fleet", &["cluster", "global", "shared"]),
     ("try-all", &["all", "panic", "try_all"]),
     ("refuse", &["503", "fail", "reject"]),
     ("stdout", &["-", "console", "on"]),

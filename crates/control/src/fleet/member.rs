@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use decide::Registry;
 use fleet::seal::{DATAGRAM_MAX, Key, Opener, Refusal, Sealer};
 use fleet::{Membership, Message, Output, StartId};
 use health::shared::assignment;
@@ -14,6 +15,7 @@ use health::shared::exchange::Exchange;
 use model::Moment;
 use tokio::net::UdpSocket;
 
+use super::slots::SharedSlots;
 use super::state::{DatagramCounts, FleetMember, FleetState};
 use crate::probe::{Heard, Prober};
 
@@ -38,7 +40,8 @@ pub(super) struct Member {
     sealer: Sealer,
     membership: Membership,
     /// The members that live, by the start of their process.
-    names: HashMap<StartId, Arc<str>>,
+    others: HashMap<StartId, fleet::Member>,
+    slots: SharedSlots,
     /// The list of members has changed since it was applied to the shared probes.
     is_changed: bool,
     /// Other members of the zone: where they are, and the starts of their processes.
@@ -57,6 +60,7 @@ impl Member {
         settings: &Arc<model::Fleet>,
         zone: Option<&Arc<str>>,
         socket: std::net::UdpSocket,
+        registry: &Arc<Registry>,
         prober: &mut Prober,
         now: Moment,
     ) -> Result<Member, String> {
@@ -83,6 +87,7 @@ impl Member {
             Membership::new(own, generation, fastrand::u64(..), now).map_err(one_line)?;
         prober.share(Some(exchange), now);
         let own = membership.own();
+        let slots = SharedSlots::new(Arc::clone(registry), own, now);
         tracing::info!(name = %own.name, address = %own.address, "joining the fleet");
         Ok(Member {
             settings: Arc::clone(settings),
@@ -90,7 +95,8 @@ impl Member {
             opener,
             sealer,
             membership,
-            names: HashMap::new(),
+            others: HashMap::new(),
+            slots,
             is_changed: false,
             peers: Vec::new(),
             counts: DatagramCounts::default(),
@@ -129,12 +135,33 @@ impl Member {
 
     pub(super) fn join(&mut self, addresses: &[SocketAddr], now: Moment) {
         self.membership.join(addresses, now);
+        self.slots.set_listed(addresses, now);
         self.flush();
     }
 
-    pub(super) fn leave(mut self, now: Moment) {
+    /// Tells the others that this process ends within a time.
+    pub(super) fn leave(mut self, within: Duration, now: Moment) {
+        let messages = self.slots.leave(within, now);
+        // One may be lost.
+        self.send_slots(&messages);
+        self.send_slots(&messages);
         self.membership.leave(now);
         self.flush();
+    }
+
+    /// Another process takes this one's place.
+    pub(super) fn hand_over(mut self, now: Moment) {
+        self.slots.retire(now);
+    }
+
+    /// The slots that the fleet shares.
+    pub(super) fn slots(&mut self) -> &mut SharedSlots {
+        &mut self.slots
+    }
+
+    /// When the servers may be followed.
+    pub(super) fn follow_slots_due(&self) -> Moment {
+        self.slots.follow_due()
     }
 
     pub(super) async fn readable(&self) {
@@ -167,6 +194,8 @@ impl Member {
             self.flush();
         }
         self.apply_members(prober, now);
+        let messages = self.slots.tick(now);
+        self.send_slots(&messages);
         self.warn_of_conflicts(now);
         let Some(exchange) = prober.shared_mut() else { return };
         for batch in exchange.batches(now) {
@@ -177,15 +206,16 @@ impl Member {
             let peers = std::mem::take(&mut self.peers);
             for (to, start) in &peers {
                 let mut payload = Vec::new();
-                put_results(*start, &batch, &mut payload);
+                put(Message::CHECKS, *start, &batch, &mut payload);
                 self.send(*to, &payload);
             }
             self.peers = peers;
         }
     }
 
-    pub(super) fn next_due(&self) -> Option<Moment> {
-        self.membership.next_due()
+    pub(super) fn next_due(&self) -> Moment {
+        let due = self.slots.next_due();
+        self.membership.next_due().map_or(due, |other| due.min(other))
     }
 
     pub(super) fn state(&self, prober: &mut Prober, now: Moment) -> FleetState {
@@ -201,6 +231,7 @@ impl Member {
             probers: self.settings.probers,
             shares,
             ignored,
+            slots: self.slots.state(),
             counts: self.counts.clone(),
             name_conflicts: counts.name_conflicts,
             rejoins: counts.rejoins,
@@ -229,6 +260,7 @@ impl Member {
                 return;
             }
         };
+        let other = self.others.get(&start);
         match Message::read(&self.opened) {
             Some(Message::Membership(bytes)) => {
                 self.membership.on_datagram(bytes, now);
@@ -237,14 +269,22 @@ impl Member {
             }
             Some(Message::Other { kind: Message::CHECKS, bytes }) => {
                 let own = self.membership.own().start;
-                let read = results_for(own, bytes)
-                    .zip(self.names.get(&start))
-                    .and_then(|(batch, name)| prober.on_shared(name, start.low(), batch, now).ok());
+                let read = addressed_to(own, bytes).zip(other).and_then(|(batch, other)| {
+                    prober.on_shared(&other.name, start.low(), batch, now).ok()
+                });
                 let Some(results) = read else {
                     self.counts.unread += 1;
                     return;
                 };
                 heard.extend(results);
+            }
+            Some(Message::Other { kind: Message::SLOTS, bytes }) => {
+                let own = self.membership.own().start;
+                let message = addressed_to(own, bytes).zip(other);
+                if !message.is_some_and(|(bytes, other)| self.slots.on_message(other, bytes, now)) {
+                    self.counts.unread += 1;
+                    return;
+                }
             }
             Some(Message::Other { .. }) | None => {
                 self.counts.unread += 1;
@@ -262,12 +302,12 @@ impl Member {
                 Output::Joined(member) => {
                     let zone = member.zone.as_deref();
                     tracing::info!(name = %member.name, address = %member.address, zone, "a balancer joined the fleet");
-                    self.names.insert(member.start, member.name);
+                    self.others.insert(member.start, member);
                     self.is_changed = true;
                 }
                 Output::Left(member) => {
                     tracing::info!(name = %member.name, address = %member.address, "a balancer left the fleet or no longer answers");
-                    self.names.remove(&member.start);
+                    self.others.remove(&member.start);
                     self.is_changed = true;
                 }
             }
@@ -295,9 +335,18 @@ impl Member {
         if let Some(exchange) = prober.shared_mut() {
             exchange.set_members(self.membership.members().map(shared), now);
         }
+        self.slots.set_live(self.membership.members(), now);
         let own = self.membership.own();
         let peers = self.membership.members().filter(|other| other.zone == own.zone);
         self.peers = peers.map(|other| (other.address, other.start)).collect();
+    }
+
+    fn send_slots(&mut self, messages: &[(SocketAddr, StartId, Vec<u8>)]) {
+        for (to, start, bytes) in messages {
+            let mut payload = Vec::new();
+            put(Message::SLOTS, *start, bytes, &mut payload);
+            self.send(*to, &payload);
+        }
     }
 
     fn send(&mut self, to: SocketAddr, payload: &[u8]) {
@@ -343,15 +392,15 @@ fn one_line(error: impl Display) -> String {
     error.to_string()
 }
 
-/// Appends the payload with results for the process that start `to` names. So a datagram that was sent to an
+/// Appends the payload with a message for the process that start `to` names. So a datagram that was sent to an
 /// earlier process of a member, whose opener has seen it, means nothing to the next one.
-fn put_results(to: StartId, batch: &[u8], into: &mut Vec<u8>) {
-    let bytes = [&to.0[..], batch].concat();
-    Message::Other { kind: Message::CHECKS, bytes: &bytes }.write(into);
+fn put(kind: u8, to: StartId, message: &[u8], into: &mut Vec<u8>) {
+    let bytes = [&to.0[..], message].concat();
+    Message::Other { kind, bytes: &bytes }.write(into);
 }
 
-/// Returns the results in a message, if it is for this start.
-fn results_for(own: StartId, bytes: &[u8]) -> Option<&[u8]> {
-    let (to, batch) = bytes.split_first_chunk()?;
-    (*to == own.0).then_some(batch)
+/// Returns the message in these bytes, if it is for this start.
+fn addressed_to(own: StartId, bytes: &[u8]) -> Option<&[u8]> {
+    let (to, message) = bytes.split_first_chunk()?;
+    (*to == own.0).then_some(message)
 }

@@ -1,21 +1,25 @@
-//! This balancer as a member of its fleet: its socket, the list of the others, and the health checks that
-//! they share.
+//! This balancer as a member of its fleet: its socket, the list of the others, and the health checks and servers'
+//! slots that they share.
 //!
 //! Nothing is sent before [`Fleet::serve`]: until then a predecessor may be the member of this name. The
-//! crate `fleet` decides who the members are, `health::shared` who probes what; here are the socket and
-//! the clock.
+//! crate `fleet` decides who the members are, `health::shared` who probes what, `lend` who may use how many slots;
+//! here are the socket and the clock.
 
 mod member;
+mod slots;
 mod state;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
+use decide::{LiveService, Registry};
 use model::{Moment, Snapshot};
+use tokio::sync::Notify;
 
 use crate::probe::{Heard, Prober};
 use member::Member;
+pub use slots::SlotsState;
 pub(crate) use state::Shared;
 pub use state::{DatagramCounts, FleetMember, FleetState};
 
@@ -27,6 +31,9 @@ const BIND_AGAIN: Duration = Duration::from_secs(1);
 
 /// The fleet that the configuration states, and this process's place in it.
 pub(crate) struct Fleet {
+    registry: Arc<Registry>,
+    /// A worker needs a slot that the fleet shares, or has freed one.
+    news: Arc<Notify>,
     shown: Arc<Shared>,
     is_configured: bool,
     configured: Option<Arc<model::Fleet>>,
@@ -38,6 +45,8 @@ pub(crate) struct Fleet {
     /// It has left its place.
     has_ended: bool,
     member: Option<Member>,
+    /// The servers have changed since the member followed their slots.
+    slots_are_old: bool,
     /// Where others may be.
     addresses: Vec<SocketAddr>,
     start_at: Moment,
@@ -45,8 +54,17 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    pub(crate) fn new(bound: Option<(SocketAddr, UdpSocket)>, shown: Arc<Shared>) -> Fleet {
+    pub(crate) fn new(
+        bound: Option<(SocketAddr, UdpSocket)>,
+        shown: Arc<Shared>,
+        registry: Arc<Registry>,
+    ) -> Fleet {
+        let news = Arc::new(Notify::new());
+        let told = Arc::clone(&news);
+        registry.set_news(Arc::new(move || told.notify_one()));
         Fleet {
+            registry,
+            news,
             shown,
             is_configured: false,
             configured: None,
@@ -55,6 +73,7 @@ impl Fleet {
             serves: false,
             has_ended: false,
             member: None,
+            slots_are_old: true,
             addresses: Vec::new(),
             start_at: Moment::ZERO,
             show_at: Moment::ZERO,
@@ -104,17 +123,48 @@ impl Fleet {
     /// Tells the others that this member leaves, for good. Probes are no longer shared.
     pub(crate) fn leave(&mut self, prober: &mut Prober, now: Moment) {
         if let Some(member) = self.member.take() {
-            member.leave(now);
+            member.leave(self.registry.current().snapshot.drain_max, now);
         }
         self.hand_over(prober, now);
     }
 
     /// Leaves the place in the fleet to another process, for good: nothing is sent any more.
     pub(crate) fn hand_over(&mut self, prober: &mut Prober, now: Moment) {
-        (self.member, self.bound) = (None, None);
+        if let Some(member) = self.member.take() {
+            member.hand_over(now);
+        }
+        self.bound = None;
         (self.serves, self.has_ended) = (false, true);
         prober.share(None, now);
         self.shown.set(None);
+    }
+
+    /// Servers have changed.
+    pub(crate) fn note_servers(&mut self) {
+        self.slots_are_old = true;
+    }
+
+    /// Follows the servers of the services whose limits the fleet shares, if they have changed.
+    pub(crate) fn follow_slots(&mut self, services: &[Arc<LiveService>], now: Moment) {
+        if let Some(member) = &mut self.member
+            && self.slots_are_old
+            && member.follow_slots_due() <= now
+        {
+            self.slots_are_old = false;
+            member.slots().follow(services, now);
+        }
+    }
+
+    /// Waits until a worker needs a slot that the fleet shares, or has freed one.
+    pub(crate) async fn news(&self) {
+        self.news.notified().await;
+    }
+
+    /// Looks at the slots at the next tick.
+    pub(crate) fn on_news(&mut self, now: Moment) {
+        if let Some(member) = &mut self.member {
+            member.slots().on_news(now);
+        }
     }
 
     /// Waits until datagrams have arrived.
@@ -150,8 +200,9 @@ impl Fleet {
     pub(crate) fn next_due(&self, prober: &Prober) -> Option<Moment> {
         match &self.member {
             Some(member) => {
-                let due = [member.next_due(), prober.results_due(), Some(self.show_at)];
-                due.into_iter().flatten().min()
+                let due = [Some(member.next_due()), prober.results_due(), Some(self.show_at)];
+                let follow = self.slots_are_old.then(|| member.follow_slots_due());
+                due.into_iter().chain([follow]).flatten().min()
             }
             None => self.is_wanted().then_some(self.start_at),
         }
@@ -170,12 +221,14 @@ impl Fleet {
             bound.map_or_else(|| UdpSocket::bind(settings.address), |(_, it)| it.try_clone());
         let begun =
             socket.map_err(|error| format!("cannot listen on {}: {error}", settings.address));
-        let begun = begun
-            .and_then(|socket| Member::begin(settings, self.zone.as_ref(), socket, prober, now));
+        let begun = begun.and_then(|socket| {
+            Member::begin(settings, self.zone.as_ref(), socket, &self.registry, prober, now)
+        });
         match begun {
             Ok(mut member) => {
                 member.join(&self.addresses, now);
                 self.member = Some(member);
+                self.slots_are_old = true;
                 self.show_at = now;
             }
             Err(error) => {

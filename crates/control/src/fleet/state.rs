@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fleet::seal::Refusal;
 use health::shared::exchange::Shares;
 
+use super::slots::SlotsState;
+
 /// The fleet as this member sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FleetState {
@@ -21,6 +23,8 @@ pub struct FleetState {
     pub shares: Shares,
     /// Members whose results are ignored since they contradict this member's own, and for how many probes.
     pub ignored: Vec<(Arc<str>, usize)>,
+    /// The servers' slots that the fleet shares.
+    pub slots: SlotsState,
     /// What was received and sent.
     pub counts: DatagramCounts,
     /// Messages from another process that has this member's name.

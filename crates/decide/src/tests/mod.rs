@@ -7,6 +7,7 @@ mod explain;
 mod orders;
 mod preview;
 mod reload;
+mod sharing;
 mod stress;
 
 use std::future::poll_fn;
@@ -17,8 +18,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use model::{
-    Address, Affinity, AffinityKey, AffinityKeyFile, Balance, Moment, QueueLimits, Retries,
-    ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
+    Address, Affinity, AffinityKey, AffinityKeyFile, Balance, InFlightScope, Moment, QueueLimits,
+    Retries, ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
 };
 
 use crate::{Admission, Ask, LiveService, Published, Refusal, Registry, Slot, Waiter};
@@ -42,6 +43,7 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
         name: name.into(),
         balance: Balance::RoundRobin,
         in_flight_max: (max > 0).then_some(max),
+        in_flight_scope: InFlightScope::Balancer,
         queue: QueueLimits { length_max: queue_max, wait_max: 5 * second },
         when_full: 429,
         when_all_down: WhenAllDown::Refuse,
@@ -69,6 +71,12 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
         error_pages: Vec::new(),
         servers: ports.iter().copied().map(server).collect(),
     }
+}
+
+/// As [`service`], with limits that hold for all balancers of the fleet together.
+fn fleet(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
+    let in_flight_scope = InFlightScope::Fleet;
+    Service { in_flight_scope, ..service(name, ports, max, queue_max) }
 }
 
 fn publish(registry: &Registry, services: Vec<Service>) -> Arc<Published> {

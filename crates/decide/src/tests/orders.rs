@@ -6,9 +6,9 @@
 //! Run by loom (`scripts/loom`, which `make test` calls): it tries the orders of the threads' steps
 //! on atomics, locks and fences, up to [`PREEMPTIONS_MAX`] switches away from a thread that could
 //! continue, and lets each load return every value that the memory model allows. So it detects what
-//! no machine may ever show: a missing fence. `without_a_fence` removes each of the three fences in
+//! no machine may ever show: a missing fence. `without_a_fence` removes each of the four fences in
 //! turn, or makes it `AcqRel`, and expects the proof to fail. To see a limit exceeded, replace the
-//! `compare_exchange_weak` in `limits::Slots::try_take` by a `fetch_add`.
+//! `compare_exchange_weak` in `count::Count::take` by a `fetch_add`.
 //!
 //! Limits of loom: it treats sequentially consistent accesses (except fences) as acquire/release,
 //! which is less than the hardware gives; so this proof relies on the fences alone. A
@@ -24,6 +24,7 @@ use loom::thread;
 use model::Health;
 
 use super::*;
+use crate::Usage;
 use crate::limits::Taker;
 use crate::server_token;
 use crate::sync::{Fence, weaken};
@@ -58,6 +59,8 @@ enum Step {
     Health { service: usize, port: u16, up: bool },
     /// The limit of the first service, which others share, changes.
     Limit(u32),
+    /// The control loop allows so many slots of the first server of the first service.
+    Allow(u32),
 }
 
 const COME: Step = Step::Come { service: 0, bound: None, avoid: None };
@@ -90,6 +93,9 @@ impl Hand {
                     endpoint.state.set_health(if up { Health::Up } else { Health::Down }, NOW);
                     live.refresh(NOW);
                 }
+            }
+            Step::Allow(allowed) => {
+                published.services[0].endpoints().all[0].slots.allow(allowed);
             }
             Step::Limit(max) => {
                 let specs = published.snapshot.services.iter();
@@ -139,7 +145,8 @@ fn play(scene: &Scene) -> Result<(), String> {
         .collect();
     let mut hands: Vec<Hand> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     hands.extend(waiting);
-    let keeps_limit = !scene.then.iter().flatten().any(|step| matches!(step, Step::Limit(_)));
+    let changes_limit = |step: &Step| matches!(step, Step::Limit(_) | Step::Allow(_));
+    let keeps_limit = !scene.then.iter().flatten().any(changes_limit);
     let mut verdict = check(&registry, &hands, keeps_limit);
     // All requests end: nothing may remain.
     while let Some(slot) = hands.iter_mut().find_map(|hand| hand.slot.take()) {
@@ -169,7 +176,7 @@ fn check(registry: &Registry, hands: &[Hand], keeps_limit: bool) -> Result<(), S
         waiting += live.queue_length() as usize;
         for endpoint in &live.endpoints().all {
             let address = endpoint.row.address;
-            let (in_flight, max) = (endpoint.slots.in_flight(), endpoint.slots.max());
+            let Usage { in_flight, allowed: max, .. } = endpoint.slots.usage();
             counted.insert(address, in_flight);
             if keeps_limit && in_flight > max {
                 return Err(format!("{address} has more than its limit: {in_flight}/{max}"));
@@ -284,6 +291,95 @@ fn services_share_a_server() {
     play_all(scene([vec![Step::End], vec![other]]));
 }
 
+#[test]
+fn one_comes_as_more_is_allowed() {
+    play_all(allowance());
+    let before = vec![vec![Step::Allow(1), COME]];
+    let then = [vec![Step::Allow(2)], vec![COME]];
+    play_all(Scene { services: vec![fleet("a", &[1], 2, 8)], before, then: then.into() });
+}
+
+#[test]
+fn one_ends_as_less_is_allowed_and_more_again() {
+    let scene = |then: [Vec<Step>; 2]| Scene {
+        services: vec![fleet("a", &[1], 1, 8)],
+        before: vec![vec![], vec![Step::Allow(1), COME], vec![COME]],
+        then: then.into(),
+    };
+    play_all(scene([vec![Step::Allow(0)], vec![Step::End]]));
+    play_all(scene([vec![Step::Allow(0), Step::Allow(1)], vec![Step::End]]));
+}
+
+/// What is allowed falls from 1 to 0 here, and another balancer gets the slot if it is free: a
+/// worker never has it, too, whether it comes meanwhile, gets it from the queue or hands it over.
+#[test]
+fn a_slot_that_was_passed_on_is_not_taken_too() {
+    for before in [vec![], vec![vec![COME]], vec![vec![COME], vec![COME]]] {
+        builder().check(move || {
+            let registry = Arc::new(Registry::with_seed(0));
+            publish(&registry, vec![fleet("a", &[1], 1, 8)]);
+            let slots = Arc::clone(&registry.shared_slots()[0]);
+            slots.allow(1);
+            let mut hands: Vec<Hand> = before.iter().map(|_| Hand::default()).collect();
+            for (hand, steps) in hands.iter_mut().zip(&before) {
+                steps.iter().for_each(|&step| hand.step(step, &registry));
+            }
+            let mut worker = hands.drain(..hands.len().min(1)).next().unwrap_or_default();
+            let workers = Arc::clone(&registry);
+            let worker = thread::spawn(move || {
+                worker.step(Step::End, &workers);
+                worker.step(COME, &workers);
+                worker
+            });
+            let at_once = slots.allow(0) == 0;
+            // Or a moment later, as after news.
+            let passed_on = at_once || slots.usage().in_flight == 0;
+            hands.push(worker.join().unwrap());
+            hands.iter_mut().for_each(|hand| hand.step(Step::Collect, &registry));
+            let taken = hands.iter().filter(|hand| hand.slot.is_some()).count();
+            assert!(taken + usize::from(passed_on) <= 1, "{taken} taken, although passed on");
+            assert_eq!(slots.in_flight() as usize, taken);
+        });
+    }
+}
+
+/// A control loop that looks when there is news, and one request: it never waits unseen.
+#[test]
+fn what_the_control_loop_does_not_see_is_told() {
+    builder().check(|| {
+        let registry = Arc::new(Registry::with_seed(0));
+        publish(&registry, vec![fleet("a", &[1], 1, 8)]);
+        let told = Arc::new(loom::sync::atomic::AtomicU32::new(0));
+        let counted = Arc::clone(&told);
+        registry.set_news(Arc::new(move || {
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }));
+        // Told of an earlier request, it looks as the next one comes.
+        let earlier = match admit(&registry.load_full().services[0]) {
+            Admission::Wait(waiter) => waiter,
+            other => panic!("does not wait: {other:?}"),
+        };
+        let workers = Arc::clone(&registry);
+        let worker = thread::spawn(move || {
+            let mut hand = Hand::default();
+            hand.step(COME, &workers);
+            hand
+        });
+        registry.take_news();
+        let seen = registry.shared_slots()[0].usage().waiting;
+        let hand = worker.join().unwrap();
+        let told = told.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(seen == 2 || told == 2, "{seen} seen, told {told} times");
+        drop((earlier, hand));
+    });
+}
+
+/// One slot that may not be used until the control loop allows it, as a request comes.
+fn allowance() -> Scene {
+    let services = vec![fleet("a", &[1], 1, 8)];
+    Scene { services, before: vec![], then: vec![vec![Step::Allow(1)], vec![COME]] }
+}
+
 /// One slot: its holder frees it while another requests it.
 fn handover() -> Scene {
     two(&[1], vec![vec![COME]], [vec![Step::End], vec![COME]])
@@ -326,6 +422,13 @@ mod without_a_fence {
     fn after_joining_only_acquire_release() {
         weaken(Fence::Joined, Some(AcqRel));
         play_all(handover());
+    }
+
+    #[test]
+    #[should_panic(expected = "which has room")]
+    fn after_allowing() {
+        weaken(Fence::Allowed, None);
+        play_all(allowance());
     }
 
     #[test]

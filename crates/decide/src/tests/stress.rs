@@ -149,6 +149,35 @@ fn limits_that_change() {
     });
 }
 
+/// Two balancers share the slots of two servers: what one of them may use less, the other may use
+/// more once it is free.
+#[test]
+fn balancers_that_pass_slots_to_each_other() {
+    let registries = [Registry::with_seed(0), Registry::with_seed(1)];
+    let services = registries.each_ref().map(|registry| {
+        Arc::clone(&publish(registry, vec![fleet("a", &[1, 2], MAX, 100)]).services[0])
+    });
+    let shared = registries.each_ref().map(Registry::shared_slots);
+    for slots in &shared[0] {
+        slots.allow(MAX);
+    }
+    stress(&services, |rng| {
+        let (server, from) = (rng.usize(..2), rng.usize(..2));
+        let (from, to) = (&shared[from][server], &shared[1 - from][server]);
+        let Some(fewer) = from.usage().allowed.checked_sub(1) else { return };
+        let mut in_flight = from.allow(fewer);
+        while in_flight > fewer {
+            thread::yield_now();
+            in_flight = from.usage().in_flight;
+        }
+        to.allow(to.usage().allowed + 1);
+    });
+    for server in 0..2 {
+        let allowed: u32 = shared.iter().map(|slots| slots[server].usage().allowed).sum();
+        assert_eq!(allowed, MAX);
+    }
+}
+
 /// With one slot, waiting requests run one after the other: in the order in which they joined.
 #[test]
 fn waiting_requests_are_served_in_order() {

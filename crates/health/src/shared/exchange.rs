@@ -6,11 +6,10 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Address, Moment, ProbeIdentity};
+use model::{Moment, ProbeIdentity};
 
 use super::assignment::{Changed, Member, MemberIndex, Probers, Roster};
 use super::belief::{Belief, Duty, Event, Needs, REPEAT_AFTER, Standing};
@@ -146,7 +145,7 @@ impl Exchange {
     /// Adds a probe, or applies its changed consumers. A server that only this machine reaches is not shared:
     /// its address means another server elsewhere.
     pub fn set(&mut self, probe: &Probe, now: Moment) {
-        if is_of_one_machine(probe.identity.address) {
+        if probe.identity.address.is_of_one_machine() {
             return;
         }
         let needs = Needs {
@@ -394,13 +393,4 @@ impl Shared {
         self.belief.assign(&probers, now);
         self.probers = probers;
     }
-}
-
-/// Returns whether an address means another server on each machine, or on each of its networks.
-fn is_of_one_machine(address: Address) -> bool {
-    let is_link_local = address.ip().is_some_and(|address| match address.ip().to_canonical() {
-        IpAddr::V4(ip) => ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
-    });
-    address.is_local() || is_link_local
 }

@@ -1,7 +1,7 @@
 //! The fleet of balancers.
 
 use super::families::{Families, Kind};
-use super::gauges::FleetGauges;
+use super::gauges::{FleetGauges, FleetSlotGauges};
 
 pub(super) fn write_fleet(fleet: &FleetGauges, families: &mut Families) {
     let mut members = families.family(
@@ -28,6 +28,9 @@ pub(super) fn write_fleet(fleet: &FleetGauges, families: &mut Families) {
         "Balancers whose results of health checks are ignored, since they contradict this one's own.",
     );
     ignored.sample(&[], fleet.ignored as u64);
+    if let Some(slots) = &fleet.slots {
+        write_slots(slots, families);
+    }
     let mut datagrams = families.family(
         "weir_fleet_datagrams",
         Kind::Counter,
@@ -47,4 +50,31 @@ pub(super) fn write_fleet(fleet: &FleetGauges, families: &mut Families) {
     for (direction, count) in [("received", fleet.received_bytes), ("sent", fleet.sent_bytes)] {
         bytes.sample(&[("direction", &direction)], count);
     }
+}
+
+fn write_slots(of: &FleetSlotGauges, families: &mut Families) {
+    let mut servers = families.family(
+        "weir_fleet_slot_servers",
+        Kind::Gauge,
+        None,
+        "Servers whose concurrency limit the fleet shares. Without any, this metric and the next two are absent.",
+    );
+    servers.sample(&[], of.servers as u64);
+    let mut slots = families.family(
+        "weir_fleet_slots",
+        Kind::Gauge,
+        None,
+        "This balancer's slots of these servers: share (its own, the lent ones included), lent (to other balancers), \
+         borrowed (from other balancers).",
+    );
+    for (state, count) in of.slots {
+        slots.sample(&[("state", &state)], count);
+    }
+    let mut settled = families.family(
+        "weir_fleet_slots_settled",
+        Kind::Gauge,
+        None,
+        "1 if the balancers of the fleet agree on their shares of these servers; 0: slots may be unused until they do.",
+    );
+    settled.sample(&[], u64::from(of.is_settled));
 }

@@ -62,12 +62,25 @@ pub struct FleetGauges {
     pub probes: [(&'static str, usize); 3],
     /// Members whose results are ignored.
     pub ignored: usize,
+    /// This member's slots of the servers whose limits the fleet shares; `None`: there are no such servers.
+    pub slots: Option<FleetSlotGauges>,
     /// Datagrams, by result.
     pub datagrams: Vec<(String, u64)>,
     /// Bytes received.
     pub received_bytes: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
+}
+
+/// A member's slots of the servers whose concurrency limits the fleet shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FleetSlotGauges {
+    /// These servers.
+    pub servers: usize,
+    /// Whether the members agree on their shares.
+    pub is_settled: bool,
+    /// Slots, by state.
+    pub slots: [(&'static str, u64); 3],
 }
 
 /// The sources that services take their servers from, and what registers itself there.

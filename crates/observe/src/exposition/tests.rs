@@ -210,6 +210,11 @@ fn fleet() -> FleetGauges {
         members: 8,
         probes: [("assigned", 70), ("stood_in", 2), ("relied", 208)],
         ignored: 1,
+        slots: Some(FleetSlotGauges {
+            servers: 12,
+            is_settled: true,
+            slots: [("share", 16), ("lent", 3), ("borrowed", 2)],
+        }),
         datagrams: vec![("accepted".into(), 900), ("unknown_key".into(), 3), ("sent".into(), 800)],
         received_bytes: 90_000,
         sent_bytes: 80_000,

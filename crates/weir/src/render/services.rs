@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use diagnose::kinds::grouped;
-use model::{Balance, CheckKind, HashOn, ServerSpec, ServerTarget, Service, Snapshot};
+use model::{
+    Balance, CheckKind, HashOn, InFlightScope, ServerSpec, ServerTarget, Service, Snapshot,
+};
 
 use super::columns::Columns;
 use super::few;
@@ -79,11 +81,15 @@ fn balance(service: &Service) -> String {
 }
 
 fn limit(service: &Service) -> String {
-    let max = match service.in_flight_max {
+    let mut max = match service.in_flight_max {
         Some(max) => max.to_string(),
         None if service.is_limited() => "per server".to_owned(),
         None => return "no limit".to_owned(),
     };
+    match service.in_flight_scope {
+        InFlightScope::Balancer => {}
+        InFlightScope::Fleet => max.push_str(" over the fleet"),
+    }
     let status = service.when_full;
     match service.queue.length_max {
         0 => format!("{max}, then {status}"),

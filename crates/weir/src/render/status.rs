@@ -8,7 +8,7 @@ use std::time::Duration;
 use admin_api::Word;
 use admin_api::causes::Cause;
 use admin_api::findings::{Findings, SeenFinding};
-use admin_api::fleet::{FleetSummary, SharedProbes};
+use admin_api::fleet::{FleetSummary, SharedProbes, SharedSlots};
 use admin_api::maintenance::Maintenance;
 use admin_api::published::TagSource;
 use admin_api::requests::{Request, Requests};
@@ -28,6 +28,9 @@ use super::traffic;
 
 /// Fewer messages from another process of a member's name are those from before a restart.
 const NAME_CONFLICTS_MIN: u64 = 10;
+
+/// Members that do not answer are named up to this number.
+const MISSING_SHOWN_MAX: usize = 3;
 
 /// Causes named per service; the rest is one number.
 const CAUSES_SHOWN_MAX: usize = 8;
@@ -84,6 +87,10 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
     if let Some(fleet) = &look.status.fleet {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "fleet: {}", self::fleet(fleet));
+        if fleet.slots.servers > 0 {
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "limits: {}", shared_slots(&fleet.slots));
+        }
     }
     for row in &look.status.maintenance {
         // Writing to a String cannot fail.
@@ -159,6 +166,33 @@ fn fleet(fleet: &FleetSummary) -> String {
             one.name
         );
     }
+    out
+}
+
+/// Returns one line on the servers whose concurrency limits the fleet shares.
+fn shared_slots(slots: &SharedSlots) -> String {
+    let SharedSlots { servers, is_settled, missing, share, lent, borrowed } = slots;
+    let servers = plural(*servers as u64, "server");
+    let share = plural(*share, "slot");
+    let mut out =
+        format!("{servers} shared, this balancer has {share}, {lent} lent, {borrowed} borrowed");
+    let mut named: Vec<String> = missing.iter().take(MISSING_SHOWN_MAX).cloned().collect();
+    match missing.len() - named.len() {
+        0 => {}
+        more => named.push(format!("{more} more")),
+    }
+    let named = match named.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None if *is_settled => return out,
+        None => "the other members".to_owned(),
+    };
+    // Writing to a String cannot fail.
+    let _ = if *is_settled {
+        write!(out, "; no answer from {named}, whose shares are unused")
+    } else {
+        write!(out, "; waits for {named} to agree")
+    };
     out
 }
 
@@ -511,6 +545,30 @@ mod tests {
     /// What an API answered, as `weir status` reads it.
     fn look(value: serde_json::Value) -> Look {
         serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn slots_that_the_fleet_shares_are_one_line_with_the_members_that_do_not_answer() {
+        let said = |settled: bool, missing: &[&str]| {
+            let slots = json!({
+                "servers": 12, "is_settled": settled, "missing": missing, "share": 16, "lent": 3,
+                "borrowed": 2,
+            });
+            let said = text(&look(json!({ "fleet": { "name": "b1", "slots": slots } })), false);
+            let line = said.lines().find_map(|line| line.strip_prefix("limits: "));
+            let counts = "12 servers shared, this balancer has 16 slots, 3 lent, 2 borrowed";
+            line.unwrap().strip_prefix(counts).unwrap().to_owned()
+        };
+        assert_eq!(said(true, &[]), "");
+        assert_eq!(said(true, &["a:1"]), "; no answer from a:1, whose shares are unused");
+        assert_eq!(said(false, &[]), "; waits for the other members to agree");
+        assert_eq!(said(false, &["a:1"]), "; waits for a:1 to agree");
+        let three = said(false, &["a:1", "b:1", "c:1"]);
+        assert_eq!(three, "; waits for a:1, b:1 and c:1 to agree");
+        let five = said(false, &["a:1", "b:1", "c:1", "d:1", "e:1"]);
+        assert_eq!(five, "; waits for a:1, b:1, c:1 and 2 more to agree");
+        let without = text(&look(json!({ "fleet": { "name": "b1" } })), false);
+        assert!(!without.contains("limits:"), "{without}");
     }
 
     /// A balancer with one service of three servers.

@@ -192,6 +192,43 @@ fn the_fleet_is_one_line_without_its_keys() {
     assert!(!format!("{json} {full:?}").contains("hunter2"));
 }
 
+#[test]
+fn a_limit_over_the_fleet_is_told_from_one_of_this_balancer() {
+    let text = r#"
+        [[listener]]
+        address = "0.0.0.0:8080"
+        [[route]]
+        split = [{ service = "alone" }, { service = "shared" }, { service = "stated" }]
+        [fleet]
+        address = "10.0.0.5:7946"
+        members = []
+        keys = ["hunter2 hunter2 hunter2 hunter2 hunter2"]
+        [service.alone]
+        in_flight_max = 4
+        server = [{ address = "10.0.1.5:80" }]
+        [service.shared]
+        in_flight_max = 4
+        in_flight_scope = "fleet"
+        server = [{ address = "10.0.1.6:80" }]
+        [service.stated]
+        in_flight_scope = "fleet"
+        server = [{ address = "10.0.1.7:80", in_flight_max = 2 }]
+        "#;
+    let snapshot = config::check(text, "test", &()).unwrap().snapshot;
+    let said = services::text(&snapshot);
+    for limit in [
+        "  4, 200 wait up to 5s, then 429",
+        "  4 over the fleet, 200 wait up to 5s, then 429",
+        "  per server over the fleet, 200 wait up to 5s, then 429",
+    ] {
+        assert_eq!(said.matches(limit).count(), 1, "{limit}\n{said}");
+    }
+    let json = configuration::to_json(&snapshot);
+    let scopes = json["services"].as_array().unwrap().iter();
+    let scopes: Vec<_> = scopes.map(|service| &service["in_flight_scope"]).collect();
+    assert_eq!(scopes, ["balancer", "fleet", "fleet"]);
+}
+
 fn text_of(snapshot: &Snapshot) -> String {
     explain(snapshot, &health::report::of_snapshot(snapshot), false)
 }

@@ -224,7 +224,7 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "fleet",
             Kind::Table(&FLEET),
             Absent::Then("this balancer is alone"),
-            "The balancers that share health checks with this one.",
+            "The balancers that share health checks and concurrency limits with this one.",
         ),
     ],
 };

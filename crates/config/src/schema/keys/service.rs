@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{BalanceWord, CheckWord, HttpVersion, ProxyVersion, WhenAllDown};
+use model::{BalanceWord, CheckWord, HttpVersion, InFlightScope, ProxyVersion, WhenAllDown};
 
 use super::discover::DISCOVER;
 use super::error_page::{ERROR_PAGES, STATUSES};
@@ -38,6 +38,12 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
             Kind::Integer { min: 1, max: U32_MAX },
             Absent::Then("no limit"),
             "Concurrent requests per server without an `in_flight_max` of its own (behind a tcp listener: connections). The limit belongs to the server's address: services that name the same address share one count.",
+        ),
+        key(
+            "in_flight_scope",
+            Kind::Choice(InFlightScope::WORDS),
+            Absent::Text(InFlightScope::Balancer.as_str()),
+            "Whose requests the limits of its servers cover: those of this balancer (`balancer`), or those of all balancers of `[fleet]` together (`fleet`), which divide the slots of each server among them and lend each other free ones by demand, except for servers on loopback and link-local addresses and Unix sockets, where the limit covers those of this balancer.",
         ),
         key(
             "queue",

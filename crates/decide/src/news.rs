@@ -6,10 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use crate::sync::AtomicBool;
 
-/// Whether there is news, and whom to tell.
+/// Whether there is news, and the function to call.
 ///
 /// Both sides exchange the flag, so one of them sees the other: either the reader sees all that was
-/// written before the news, or the reader is told again.
+/// written before the news, or the function is called again.
 #[derive(Default)]
 pub(crate) struct News {
     is_pending: AtomicBool,
@@ -17,16 +17,16 @@ pub(crate) struct News {
 }
 
 impl News {
-    /// Sets whom to tell, once; later calls have no effect. Earlier news is told at once.
+    /// Sets the function, once; later calls have no effect. It is called at once if there is news already.
     pub(crate) fn set(&self, tell: Arc<dyn Fn() + Send + Sync>) {
         let is_first = self.tell.set(Arc::clone(&tell)).is_ok();
-        // Either this sees the flag, or the thread that sets it sees whom to tell.
+        // Either this sees the flag, or the thread that sets it sees the function.
         if is_first && self.is_pending.fetch_or(false, AcqRel) {
             tell();
         }
     }
 
-    /// Records news, and tells unless that was done since the last [`News::take`].
+    /// Records news, and calls the function unless that was done since the last [`News::take`].
     pub(crate) fn note(&self) {
         if !self.is_pending.swap(true, AcqRel)
             && let Some(tell) = self.tell.get()
@@ -35,7 +35,7 @@ impl News {
         }
     }
 
-    /// Returns whether there was news. From now on, the next is told.
+    /// Returns whether there was news. The next news causes another call.
     pub(crate) fn take(&self) -> bool {
         self.is_pending.swap(false, AcqRel)
     }

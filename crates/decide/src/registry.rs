@@ -249,7 +249,7 @@ impl Registry {
         self.table.shared()
     }
 
-    /// Sets what is called, by any thread, when the shared slots deserve a look: a request joined
+    /// Sets what any thread calls when the control loop should look at the shared slots: a request joined
     /// the queue of a service whose limits are shared, or was refused because that was full; or a
     /// slot was freed where more was in flight than allowed. Called at most once until
     /// [`Registry::take_news`]. It is set once; later calls have no effect.
@@ -258,7 +258,7 @@ impl Registry {
     }
 
     /// Returns whether there was news since the last call. To be called before the slots are read,
-    /// so that what is not seen there is told.
+    /// so that anything missed there causes another call.
     pub fn take_news(&self) -> bool {
         self.table.tickets.news.take()
     }

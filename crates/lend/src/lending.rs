@@ -26,7 +26,7 @@ const END_MARGIN: Duration = Duration::from_secs(1);
 /// The most messages to one member in a turn; the rest is sent in the next.
 const MESSAGES_MAX: usize = 32;
 
-/// Servers that are not known here, of which others have told; rows of more are ignored.
+/// The most servers that are not known here and that messages of others have named; rows of more are ignored.
 const UNKNOWN_MAX: usize = 10_000;
 
 /// How many earlier starts of a member's process are remembered.
@@ -82,8 +82,8 @@ pub struct Lending {
     /// Members that no longer answer, and until when they keep their share.
     lost: BTreeMap<SocketAddr, Moment>,
     peers: BTreeMap<SocketAddr, Peer>,
-    /// First those that the caller knows, in its order; then those of which something is lent or borrowed, or of which
-    /// only others have told.
+    /// First those that the caller knows, in its order; then those of which something is lent or borrowed, or that
+    /// only messages of others have named.
     servers: Vec<Server>,
     known: usize,
     by_key: HashMap<u64, usize>,

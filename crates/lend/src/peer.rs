@@ -14,7 +14,7 @@ pub const LEASE: Duration = Duration::from_secs(3);
 /// a second since clocks differ in speed and a borrower looks at its leases only at its turns.
 pub(crate) const UNUSED_AFTER: Duration = Duration::from_secs(4);
 
-/// How often a member is told the state although nothing has changed.
+/// How often the state is sent to a member although nothing has changed.
 const ANNOUNCE: Duration = Duration::from_millis(500);
 
 /// Without a message for this time, a member gets no further slots: it could not learn of them.
@@ -81,7 +81,7 @@ impl Peer {
         }
     }
 
-    /// Whether it hears what it is told.
+    /// Whether it receives this member's messages.
     pub(crate) fn hears(&self, now: Moment) -> bool {
         self.is_live && self.acked_at.is_some_and(|at| now.since(at) < SILENCE)
     }

@@ -214,7 +214,7 @@ impl SharedSlots {
     }
 
     fn turn(&mut self, now: Moment) -> Vec<(SocketAddr, StartId, Vec<u8>)> {
-        // What happens from here on is told again.
+        // First, so that what happens during the turn causes another one.
         self.registry.take_news();
         let messages = self.lending.turn(&mut Workers { servers: &mut self.servers, now }, now);
         let sent = messages.into_iter();

@@ -1,5 +1,5 @@
-//! Tests of limits that the balancers of a fleet share: what the control loop allows, and what it
-//! is told.
+//! Tests of limits that the balancers of a fleet share: what the control loop allows, and when it is
+//! notified.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
@@ -197,7 +197,7 @@ fn an_address_that_left_is_listed_until_its_last_request_ends_and_comes_back_wit
     assert_eq!(usage(&gone).0, 0, "a worker that still knows it takes nothing");
     drop(running);
     assert_eq!((told.load(SeqCst), listed(1), listed(2)), (1, true, false));
-    // As long as somebody has it, it is the same.
+    // It stays the same while something holds it.
     let row = |port| EndpointRow::of(&server(port), "s".into(), address(port), None);
     live.set_endpoints(EndpointSet { rows: vec![row(1), row(2)] }, NOW);
     assert!(Arc::ptr_eq(&gone, &slots(&live, 2)) && listed(2));

@@ -9,7 +9,7 @@
 #   make measure everything judged by time or CPU, against HAProxy, wrk and tshark: needs a quiet
 #               machine (half an hour); ends with a table of targets and results; not part of CI
 #   make race   compare with HAProxy, nginx and Envoy: CPU, latency, memory (half an hour)
-#   make lab    reproduce and solve eight incidents (20 minutes at most; root)
+#   make lab    reproduce and solve nine incidents (25 minutes at most; root; one needs Go)
 #   make interop real HTTP/2 and gRPC clients and servers on both sides of Weir (20 minutes at most; needs
 #               Go, Node and Java, PyPI and the Go module proxy); not part of CI
 #   make browser check the dashboard, and use it in Chromium before a real balancer (5 minutes; needs Node and npm's
@@ -110,7 +110,7 @@ race:
 	race/run --json target/race.json --svg docs/race.svg $(RACE)
 
 # LAB="small-link --seed 7" runs this alone; the page is target/lab.html.
-lab: peers
+lab: peers consul
 	@$(CARGO) build --release --package weir
 	target/release/weir lab run --report target/lab.html $(LAB)
 

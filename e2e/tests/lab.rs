@@ -1,13 +1,16 @@
 //! The lab: links between namespaces that treat packets as their file says, and incidents, three of them
 //! shortened.
 
+#[path = "scenarios/incident.rs"]
+mod scenario;
+
 use std::net::UdpSocket;
 use std::path::Path;
 use std::time::Duration;
 
 use e2e::{Linked, NAMESPACES, Process, Scene, binary, run, wait};
 use rustix::process::Signal;
-use serde_json::Value;
+use scenario::{assert_clean, namespaces_of};
 
 /// Packets that are sent to see what becomes of them.
 const PACKETS: u32 = 2_000;
@@ -107,37 +110,9 @@ fn a_mistake_in_a_links_file_is_told_with_its_place() {
     assert!(finished.stderr.contains("a0 in namespace no-such-one"), "{}", finished.stderr);
 }
 
-/// Namespaces of the lab's run by process `pid`.
-fn namespaces_of(pid: u32) -> Vec<String> {
-    let names = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
-    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with(&format!("weir-lab-{pid}-"))).collect()
-}
-
-/// What a run of the lab leaves behind: nothing.
-fn assert_clean(pid: u32) {
-    assert_eq!(namespaces_of(pid), [""; 0]);
-    for path in [format!("/run/weir-lab/{pid}.json"), format!("/tmp/weir-lab-{pid}")] {
-        assert!(!Path::new(&path).exists(), "{path} is still there");
-    }
-}
-
-/// Runs an incident shortened, and expects everything to come out as its file says.
+/// Runs an incident shortened.
 fn incident(name: &str, needs: &[&str]) {
-    let all = [&[NAMESPACES, "tcpdump"][..], needs].concat();
-    let Some(scene) = Scene::alone(&format!("lab-{name}"), &all) else { return };
-    let words = ["lab", "run", name, "--short", "--json"];
-    let mut lab = Process::start(&scene, "lab", binary(), words);
-    let pid = lab.pid();
-    let finished = lab.wait(Duration::from_mins(2));
-    assert_clean(pid);
-    let record: Value = serde_json::from_str(&finished.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", finished.stderr));
-    for check in record["checks"].as_array().expect("checks") {
-        println!("{}: {} {}", check["what"], check["value"], check["unit"]);
-    }
-    assert_eq!(finished.code, Some(0), "{} {}", record["checks"], record["findings"]);
-    assert!(!record["checks"].as_array().expect("checks").is_empty());
+    scenario::incident(name, needs, true, Duration::from_mins(2));
 }
 
 #[test]
@@ -274,5 +249,5 @@ fn mistakes_in_an_incident_are_told_with_their_line() {
     assert_eq!(finished.code, Some(2), "{finished:?}");
     assert!(finished.stderr.contains("hidden-backlog"), "{}", finished.stderr);
     let finished = run(&scene, &["lab", "list", "--names"]);
-    assert_eq!(finished.stdout.lines().count(), 8, "{}", finished.stdout);
+    assert_eq!(finished.stdout.lines().count(), 9, "{}", finished.stdout);
 }

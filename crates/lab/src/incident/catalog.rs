@@ -27,6 +27,7 @@ entries! {
     "out-of-order",
     "throttled-sources",
     "zone-loss",
+    "zone-mesh",
 }
 
 /// Returns all of them, in the order of the docs.

@@ -159,7 +159,8 @@ fn check_programs(request: &Request<'_>) -> Result<(), String> {
     }
     let missing = missing.join(", ");
     Err(format!(
-        "{} needs programs that are not installed: {missing}; scripts/install-test-peers installs them",
+        "{} needs programs that are not installed: {missing}; scripts/install-test-peers installs them, \
+         scripts/install-consul Consul",
         request.name
     ))
 }

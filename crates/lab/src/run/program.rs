@@ -99,8 +99,9 @@ impl Drop for Running {
     }
 }
 
-/// Where a program is: in PATH, in the folders of the system's programs, or among what
-/// scripts/install-test-peers has built beside this one.
+/// Where a program is: in PATH, in the folders of the system's programs, among what
+/// scripts/install-test-peers has built beside this one, or in the user's cache, where scripts that build for
+/// minutes install a program as `weir-peers/NAME-VERSION/NAME`.
 pub fn find(name: &str, weir: &Path) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| path.is_file());
@@ -110,5 +111,47 @@ pub fn find(name: &str, weir: &Path) -> Option<PathBuf> {
     let beside = weir.ancestors().map(|folder| folder.join("peers/bin"));
     let here = std::env::current_dir().ok().map(|folder| folder.join("target/peers/bin"));
     let folders = system.into_iter().chain(std::env::split_paths(&path)).chain(beside).chain(here);
-    folders.map(|folder| folder.join(name)).find(|candidate| candidate.is_file())
+    folders
+        .map(|folder| folder.join(name))
+        .find(|candidate| candidate.is_file())
+        .or_else(|| cached(name, &cache()?))
+}
+
+/// The user's cache.
+fn cache() -> Option<PathBuf> {
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+    std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)
+}
+
+/// A program in the user's cache; of several versions, the last by name.
+fn cached(name: &str, cache: &Path) -> Option<PathBuf> {
+    let versions = std::fs::read_dir(cache.join("weir-peers")).ok()?;
+    versions
+        .flatten()
+        .filter(|entry| {
+            let folder = entry.file_name().to_string_lossy().into_owned();
+            folder.strip_prefix(name).is_some_and(|version| version.starts_with("-v"))
+        })
+        .map(|entry| entry.path().join(name))
+        .filter(|program| program.is_file())
+        .max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cached;
+
+    #[test]
+    fn a_cached_program_is_found_by_its_name_in_the_folder_of_its_version() {
+        let cache = std::env::temp_dir().join(format!("weir-lab-cache-{}", std::process::id()));
+        for path in ["a-v1.2/a", "a-v1.3/a", "a-v1.4/other", "a-b-v9/a"] {
+            let path = cache.join("weir-peers").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        assert_eq!(cached("a", &cache), Some(cache.join("weir-peers/a-v1.3/a")));
+        assert_eq!(cached("c", &cache), None);
+        assert_eq!(cached("a", &cache.join("none")), None);
+        std::fs::remove_dir_all(cache).unwrap();
+    }
 }

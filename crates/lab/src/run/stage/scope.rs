@@ -135,7 +135,11 @@ impl Scope {
         }
         let filled = self.source.render(text, self.names_at(Some(host), None, depth + 1))?;
         let path = self.folder.join(format!("{host}-{name}"));
-        std::fs::write(&path, filled).map_err(|error| format!("{}: {error}", path.display()))?;
+        // A program may still be reading the file that another one names, too: it is replaced, never shortened.
+        let new = self.folder.join(format!("{host}-{name}.new"));
+        std::fs::write(&new, filled)
+            .and_then(|()| std::fs::rename(&new, &path))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(path)
     }
 

@@ -1,6 +1,9 @@
 //! Thirty-two balancers that share their health checks: the storm of 70 services over the same four servers, from
-//! a fleet; and as many that share their servers' limits. `make prove`.
+//! a fleet; and as many that share limits. `make prove`.
 
+#[path = "fleet/rates.rs"]
+#[allow(dead_code, reason = "fleet uses the rest")]
+mod rates;
 #[path = "fleet/slots.rs"]
 #[allow(dead_code, reason = "fleet uses the rest")]
 mod slots;
@@ -69,6 +72,30 @@ fn a_limit_over_the_fleet_is_used_as_if_one_balancer_had_it() {
                 alone = share;
             }
             assert!(share >= 0.95 * alone, "{share}, of one balancer {alone}");
+        }
+    });
+}
+
+#[test]
+#[ignore = "takes two minutes: make prove"]
+fn a_rate_limit_over_the_fleet_is_kept_within_a_tenth() {
+    let Some(scene) = Scene::alone("prove-fleet-rates", &["python3"]) else { return };
+    Zones::run(&[SERVERS], |zones| {
+        let apps = start_apps(&scene, zones, 2, &[]);
+        for (count, busy, times) in
+            [(3, 3, 3.0), (3, 1, 3.0), (3, 3, 1.2), (32, 32, 3.0), (32, 8, 3.0)]
+        {
+            let members = rates::start(&scene, &apps, count);
+            let per_s = times * rates::LIMIT / busy as f64;
+            let loads: Vec<_> = members[..busy].iter().map(|one| (one, per_s)).collect();
+            rates::pass(&scene, &loads, 4);
+            let (passed, _) = rates::pass(&scene, &loads, 12);
+            println!(
+                "{count} members, {busy} with requests, {times} times the limit: {passed:.1} of {} per second pass",
+                rates::LIMIT
+            );
+            let error = passed / rates::LIMIT - 1.0;
+            assert!(error.abs() <= 0.1, "{passed} per second");
         }
     });
 }

@@ -1,6 +1,6 @@
 //! Any bytes as what another member of a fleet sends. The first byte chooses: `d` a datagram as it comes from the
-//! network, `m` a message about members, `c` results of health checks, `s` messages about servers' slots; all but the first as
-//! from a holder of the key.
+//! network, `m` a message about members, `c` results of health checks, `s` messages about servers' slots, `r` counts for
+//! rate limits; all but the first as from a holder of the key.
 #![no_main]
 
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use health::shared::exchange::Exchange;
 use health::shared::wire::{self, ENTRIES_MAX};
 use lend::{Lending, MemberAt, SLOTS_MAX, ServerLimit, Slots, Usage};
 use libfuzzer_sys::fuzz_target;
-use model::Moment;
+use model::{LimitScope, Moment, RateKey, RateLimit, RateReading, RateTerms};
+use quota::{Buckets, Quota, TURN};
 
 /// Messages that one datagram can cause at once.
 const ANSWERS_MAX: usize = 64;
@@ -25,6 +26,7 @@ fuzz_target!(|data: &[u8]| {
         b'm' => membership(data),
         b'c' => checks(data),
         b's' => slots(data),
+        b'r' => rates(data),
         _ => {}
     }
 });
@@ -137,5 +139,67 @@ fn slots(data: &[u8]) {
         assert!(half.0 <= MAX);
         let standing = lending.standing(0);
         assert!(standing.share <= MAX, "{standing:?}");
+    }
+}
+
+/// Workers at which the same requests of a few keys come in each turn.
+struct Few(Vec<RateReading>);
+
+impl Buckets for Few {
+    fn readings(&mut self) -> Vec<RateReading> {
+        self.0.clone()
+    }
+
+    fn charge(&mut self, limit: &RateLimit, _: u64, requests: u32) {
+        assert!(limit.requests == 100 && requests > 0);
+    }
+
+    fn set_terms(&mut self, _: u64, terms: RateTerms) {
+        assert!(terms.share.fraction() > 0.05 && terms.lag <= TURN, "{terms:?}");
+    }
+
+    fn forget(&mut self, reading: &RateReading) -> bool {
+        self.0.retain(|one| one.key != reading.key);
+        true
+    }
+}
+
+fn rates(data: &[u8]) {
+    let at = Moment::from_millis;
+    let member = |number: u8| quota::MemberAt {
+        address: ([10, 0, 0, number], 7946).into(),
+        start: [number; 16],
+    };
+    let mut quota = Quota::new(member(1).address, at(0));
+    quota.set_live([member(2), member(3)]);
+    let limit = RateLimit {
+        name: "a".into(),
+        by: RateKey::Client,
+        scope: LimitScope::Fleet,
+        requests: 100,
+        per: Duration::from_secs(1),
+        burst: 10,
+        wait_max: Duration::ZERO,
+        is_announced: false,
+    };
+    quota.set_limits([(0, limit)]);
+    let reading = |key| RateReading { key, ..RateReading::default() };
+    let mut few = Few((0..3).map(reading).collect());
+    // Several messages, each after its length.
+    let (mut rest, mut now) = (data, 0);
+    while let Some((&length, after)) = rest.split_first() {
+        let (message, after) = after.split_at(usize::from(length).min(after.len()));
+        rest = after;
+        now += 250;
+        // What is no message is refused.
+        let _ = quota.on_message([2 + length % 2; 16], message, &mut few);
+        for reading in &mut few.0 {
+            reading.offered = reading.offered.wrapping_add(30);
+            reading.taken = reading.taken.wrapping_add(10);
+        }
+        for bytes in quota.turn(&mut few, at(now)) {
+            assert!(bytes.len() <= quota::wire::MESSAGE_MAX_BYTES);
+            assert!(quota::wire::read(&bytes).is_ok());
+        }
     }
 }

@@ -48,6 +48,7 @@ const PACKAGES: &[(&str, Layer)] = &[
     ("health", Layer::Decisions),
     ("fleet", Layer::Decisions),
     ("lend", Layer::Decisions),
+    ("quota", Layer::Decisions),
     ("config", Layer::Decisions),
     ("diagnose", Layer::Decisions),
     ("admin-api", Layer::Reports),

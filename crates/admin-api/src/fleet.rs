@@ -23,6 +23,8 @@ pub struct Fleet {
     pub ignored: Vec<IgnoredMember>,
     /// This member's slots of the servers whose concurrency limits the fleet shares.
     pub slots: SharedSlots,
+    /// The rate limits that hold over the fleet.
+    pub rates: SharedRates,
     /// What was received and sent since this process joined.
     pub datagrams: Datagrams,
     /// Messages from another process that has this member's name.
@@ -76,6 +78,24 @@ pub struct SharedSlots {
     pub borrowed: u64,
 }
 
+/// The rate limits that hold over the fleet (`scope = "fleet"`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SharedRates {
+    /// How many there are; 0: none, and the other fields mean nothing.
+    pub limits: usize,
+    /// Clients, or other keys that requests are counted by, with requests at other members at present.
+    pub keys: usize,
+    /// The part of each limit that the members have that answer this one, above 0; 1 if all listed ones do.
+    pub part: f64,
+    /// Addresses of listed members that do not answer.
+    pub missing: Vec<String>,
+    /// Requests that were counted by this balancer alone, since too many keys were in use.
+    pub untracked: u64,
+    /// Counts of other members for limits that this one does not have.
+    pub unknown: u64,
+}
+
 /// A member whose results are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -126,6 +146,8 @@ pub struct FleetSummary {
     pub ignored: Vec<IgnoredMember>,
     /// This member's slots of the servers whose concurrency limits the fleet shares.
     pub slots: SharedSlots,
+    /// The rate limits that hold over the fleet.
+    pub rates: SharedRates,
     /// Messages from another process that has this member's name; a few after a restart.
     pub name_conflicts: u64,
 }
@@ -145,6 +167,7 @@ impl Fleet {
             probes: self.probes,
             ignored: self.ignored.clone(),
             slots: self.slots.clone(),
+            rates: self.rates.clone(),
             name_conflicts: self.name_conflicts,
         }
     }

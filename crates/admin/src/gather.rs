@@ -8,8 +8,8 @@ use decide::{Published, ServiceView};
 use model::{Address, Health, Maintained, Moment};
 use observe::exposition::protobuf::MetricFamily;
 use observe::exposition::{
-    CertificateGauges, FindingGauges, FleetGauges, FleetSlotGauges, Format, Gauges, ListenerGauges,
-    ServerGauges, ServiceGauges, write,
+    CertificateGauges, FindingGauges, FleetGauges, FleetRateGauges, FleetSlotGauges, Format,
+    Gauges, ListenerGauges, ServerGauges, ServiceGauges, write,
 };
 
 use crate::Exposed;
@@ -152,7 +152,7 @@ fn servers<'a>(
 
 fn fleet_gauges(fleet: Fleet) -> FleetGauges {
     let members = fleet.summary().members;
-    let Fleet { probes, ignored, slots, datagrams, .. } = fleet;
+    let Fleet { probes, ignored, slots, rates, datagrams, .. } = fleet;
     let of_datagrams = [
         ("accepted", datagrams.accepted),
         ("unread", datagrams.unread),
@@ -172,6 +172,12 @@ fn fleet_gauges(fleet: Fleet) -> FleetGauges {
             servers: slots.servers,
             is_settled: slots.is_settled,
             slots: [("share", slots.share), ("lent", slots.lent), ("borrowed", slots.borrowed)],
+        }),
+        rates: (rates.limits > 0).then_some(FleetRateGauges {
+            limits: rates.limits,
+            keys: rates.keys,
+            part: rates.part,
+            untracked: rates.untracked,
         }),
         datagrams: of_datagrams.into_iter().chain(datagrams.refused).collect(),
         received_bytes: datagrams.received_bytes,

@@ -209,6 +209,7 @@ fn route(
             "burst": limit.burst,
             "wait_max_ms": millis(limit.wait_max),
             "by": limit.by.to_string(),
+            "scope": limit.scope.as_str(),
             "headers": limit.is_announced,
         })).collect::<Vec<_>>(),
         "cors": route.cors().map(|rules| json!({

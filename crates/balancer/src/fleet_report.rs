@@ -1,12 +1,15 @@
 //! The fleet for the admin API and for metrics.
 
-use admin_api::fleet::{Datagrams, Fleet, FleetMember, IgnoredMember, SharedProbes, SharedSlots};
-use control::{FleetState, SlotsState, Status};
+use admin_api::fleet::{
+    Datagrams, Fleet, FleetMember, IgnoredMember, SharedProbes, SharedRates, SharedSlots,
+};
+use control::{FleetState, RatesState, SlotsState, Status};
 
 /// Describes the fleet; `None` without one.
 pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
     let state = status.fleet()?;
-    let FleetState { error, own, others, probers, shares, ignored, slots, counts, .. } = &*state;
+    let FleetState { error, own, others, probers, shares, ignored, slots, rates, counts, .. } =
+        &*state;
     let refused = counts.refused();
     Some(Fleet {
         error: error.clone(),
@@ -23,6 +26,7 @@ pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
             .map(|(name, probes)| IgnoredMember { name: name.to_string(), probes: *probes })
             .collect(),
         slots: shared_slots(slots),
+        rates: shared_rates(rates),
         datagrams: Datagrams {
             accepted: counts.accepted,
             refused: refused.map(|(reason, count)| (reason.to_owned(), count)).collect(),
@@ -46,6 +50,18 @@ fn shared_slots(slots: &SlotsState) -> SharedSlots {
         share: *share,
         lent: *lent,
         borrowed: *borrowed,
+    }
+}
+
+fn shared_rates(rates: &RatesState) -> SharedRates {
+    let RatesState { limits, keys, side, missing, untracked, unknown } = rates;
+    SharedRates {
+        limits: *limits,
+        keys: *keys,
+        part: *side,
+        missing: missing.iter().map(ToString::to_string).collect(),
+        untracked: *untracked,
+        unknown: *unknown,
     }
 }
 

@@ -33,7 +33,7 @@ use tokio::sync::watch as latest;
 
 pub use discover::{Discovered, Source, SourceState, TagsState, saved_routes};
 pub use discovery::consul::register::CheckStatus;
-pub use fleet::{DatagramCounts, FleetMember, FleetState, SlotsState};
+pub use fleet::{DatagramCounts, FleetMember, FleetState, RatesState, SlotsState};
 pub use register::RegistrationState;
 pub use status::{Probed, Status};
 

@@ -11,7 +11,7 @@ use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::rdata::SRV;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use model::{
-    Balance, Check, InFlightScope, Log, QueueLimits, Registries, Reload, Retries, ServerSpec,
+    Balance, Check, LimitScope, Log, QueueLimits, Registries, Reload, Retries, ServerSpec,
     ServerTarget, Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
 };
 use tokio::net::UdpSocket;
@@ -63,7 +63,7 @@ pub(crate) fn service(name: &str, servers: &[&str], check: Option<Check>) -> Ser
         name: name.into(),
         balance: Balance::RoundRobin,
         in_flight_max: None,
-        in_flight_scope: InFlightScope::Balancer,
+        in_flight_scope: LimitScope::Balancer,
         queue: QueueLimits { length_max: 0, wait_max: second },
         when_full: 429,
         when_all_down: WhenAllDown::Refuse,

@@ -9,7 +9,7 @@ use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, PoisonError, Weak};
 
 use model::{
-    Address, AffinityKey, Cause, EndpointRow, EndpointSet, InFlightScope, Moment, ServerState,
+    Address, AffinityKey, Cause, EndpointRow, EndpointSet, LimitScope, Moment, ServerState,
     ServerTarget, Service, Trial,
 };
 
@@ -122,7 +122,7 @@ impl ServerLimits {
 
 /// Returns whether the limits of a service's servers hold for all balancers of the fleet together.
 fn is_shared(spec: &Service) -> bool {
-    spec.in_flight_scope == InFlightScope::Fleet
+    spec.in_flight_scope == LimitScope::Fleet
 }
 
 impl LiveService {

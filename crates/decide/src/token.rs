@@ -31,7 +31,7 @@ pub fn affinity_token(key: &AffinityKey, address: Address) -> u64 {
 }
 
 /// `SipHash-2-4`: a keyed hash whose key cannot be derived from its results.
-fn siphash(key: &[u8; 16], message: &[u8]) -> u64 {
+pub(crate) fn siphash(key: &[u8; 16], message: &[u8]) -> u64 {
     let word = |bytes: &[u8]| {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);

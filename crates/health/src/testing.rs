@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::{
-    Balance, Check, HttpVersion, InFlightScope, QueueLimits, Retries, Service, ServiceTimeouts,
+    Balance, Check, HttpVersion, LimitScope, QueueLimits, Retries, Service, ServiceTimeouts,
     WhenAllDown, ZonePolicy,
 };
 
@@ -13,7 +13,7 @@ pub(crate) fn service(name: &str, check: &Check) -> Service {
         name: name.into(),
         balance: Balance::RoundRobin,
         in_flight_max: None,
-        in_flight_scope: InFlightScope::Balancer,
+        in_flight_scope: LimitScope::Balancer,
         queue: QueueLimits { length_max: 0, wait_max: second },
         when_full: 429,
         when_all_down: WhenAllDown::Refuse,

@@ -37,6 +37,7 @@ mod server_latency;
 mod server_state;
 mod server_version;
 mod service;
+mod shared_rate;
 mod snapshot;
 mod status_set;
 pub mod tcp_path;
@@ -88,9 +89,10 @@ pub use server_latency::ServerLatency;
 pub use server_state::{Administrative, CauseCounts, Health, ServerState};
 pub use server_version::{ServerVersion, StatedVersion};
 pub use service::{
-    Balance, BalanceWord, HashKey, HashOn, HashOnWord, InFlightScope, PassiveHealth, QueueLimits,
+    Balance, BalanceWord, HashKey, HashOn, HashOnWord, LimitScope, PassiveHealth, QueueLimits,
     Retries, ServerSpec, ServerTarget, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
 };
+pub use shared_rate::{RateReading, RateShare, RateTerms};
 pub use snapshot::{
     ClientHttp2, ClientTimeouts, Doctor, ForwardFields, Listener, ListenerId, Protocol,
     ProtocolWord, Reload, ServiceId, Snapshot,

@@ -21,7 +21,7 @@ pub struct Service {
     /// it.
     pub in_flight_max: Option<u32>,
     /// Whose requests the limits of its servers cover.
-    pub in_flight_scope: InFlightScope,
+    pub in_flight_scope: LimitScope,
     /// The queue for requests when every server is at its limit.
     pub queue: QueueLimits,
     /// Status when the queue is full or the wait too long: 429 or 503.
@@ -193,14 +193,13 @@ impl fmt::Display for HashOn {
 }
 
 crate::words! {
-    /// Whose requests a server's concurrency limit covers.
+    /// Whose requests a limit covers.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum InFlightScope {
+    pub enum LimitScope {
         /// Those of this balancer.
         Balancer = "balancer",
-        /// Those of all balancers of the fleet together, which divide a server's slots among them. The limit of
-        /// an address that means another server elsewhere ([`Address::is_of_one_machine`]) covers this balancer's
-        /// all the same.
+        /// Those of all balancers of the fleet together. The concurrency limit of an address that means another
+        /// server elsewhere ([`Address::is_of_one_machine`]) covers this balancer's all the same.
         Fleet = "fleet",
     }
 }

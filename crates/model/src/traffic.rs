@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    AuthenticationId, Condition, Cors, ErrorPage, ListenerId, Maintenance, RequestFilter,
-    ResponseFilter, ServiceId, Text, WrittenAt,
+    AuthenticationId, Condition, Cors, ErrorPage, LimitScope, ListenerId, Maintenance,
+    RequestFilter, ResponseFilter, ServiceId, Text, WrittenAt,
 };
 
 /// A route: its conditions and its action.
@@ -326,6 +326,8 @@ pub struct RateLimit {
     pub name: Arc<str>,
     /// Which requests share a bucket.
     pub by: RateKey,
+    /// Whose requests it counts.
+    pub scope: LimitScope,
     /// Requests allowed…
     pub requests: u32,
     /// …in this time.

@@ -89,7 +89,7 @@ fn server(server: &Considered) -> Value {
 pub(crate) mod tests {
     use decide::Registry;
     use model::{
-        Balance, InFlightScope, QueueLimits, Retries, ServerSpec, ServerTarget, Service,
+        Balance, LimitScope, QueueLimits, Retries, ServerSpec, ServerTarget, Service,
         ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
     };
     use std::net::SocketAddr;
@@ -112,7 +112,7 @@ pub(crate) mod tests {
             name: "app".into(),
             balance: Balance::RoundRobin,
             in_flight_max: Some(1),
-            in_flight_scope: InFlightScope::Balancer,
+            in_flight_scope: LimitScope::Balancer,
             queue: QueueLimits { length_max: 0, wait_max: second },
             when_full: 429,
             when_all_down: WhenAllDown::Refuse,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use e2e::clients::wrk;
 use e2e::{App, Scene, Zones, http, run, wait};
 
-use super::stage::{Member, SERVERS, SOON, Settings, address, start_apps, wait_until_all_see};
+use super::stage::{Member, SERVERS, SOON, Settings, cut, start_apps, wait_until_all_see};
 
 /// The limit of each server, over the fleet.
 const LIMIT: u64 = 4;
@@ -115,16 +115,7 @@ fn share_limits(scene: &Scene, zones: &Zones) {
 
 /// A partition begins while one member has the others' slots.
 fn partition(scene: &Scene, zones: &Zones, apps: &[App], members: &[Member]) {
-    let [one, other, third] = [0, 1, 2].map(|number| address(scene, number, 7946).ip());
-    let (alone, others) = (one.to_string(), format!("{{ {other}, {third} }}"));
-    let drop = |from: &str, to: &str| {
-        format!("add rule inet cut in ip saddr {from} ip daddr {to} udp dport 7946 drop;")
-    };
-    let rules = format!(
-        "add table inet cut; add chain inet cut in {{ type filter hook input priority 0; }}; {} {}",
-        drop(&alone, &others),
-        drop(&others, &alone)
-    );
+    let rules = cut(scene, &[0], &[1, 2]);
     let all: Vec<&Member> = members.iter().collect();
     std::thread::scope(|scope| {
         let before = scope.spawn(|| most_in_flight(scene, apps, &all[..1], 3));

@@ -158,6 +158,24 @@ impl Member {
     }
 }
 
+/// Rules for nftables that drop the datagrams between members on two sides; `delete table inet cut` ends that.
+pub(crate) fn cut(scene: &Scene, one: &[usize], other: &[usize]) -> String {
+    let side = |numbers: &[usize]| {
+        let side: Vec<String> =
+            numbers.iter().map(|number| address(scene, *number, 7946).ip().to_string()).collect();
+        format!("{{ {} }}", side.join(", "))
+    };
+    let (one, other) = (side(one), side(other));
+    let drop = |from: &str, to: &str| {
+        format!("add rule inet cut in ip saddr {from} ip daddr {to} udp dport 7946 drop;")
+    };
+    format!(
+        "add table inet cut; add chain inet cut in {{ type filter hook input priority 0; }}; {} {}",
+        drop(&one, &other),
+        drop(&other, &one)
+    )
+}
+
 /// The network of the servers: members do not share checks of servers on loopback.
 pub(crate) const SERVERS: &str = "servers";
 

@@ -13,7 +13,9 @@ use admin::{Door, Listener, Sources, Token};
 use admin_api::changes::Change;
 use admin_api::checks::{Endpoint, Plan, Probe, ProbeResults};
 use admin_api::findings::Findings;
-use admin_api::fleet::{Datagrams, Fleet, FleetMember, IgnoredMember, SharedProbes, SharedSlots};
+use admin_api::fleet::{
+    Datagrams, Fleet, FleetMember, IgnoredMember, SharedProbes, SharedRates, SharedSlots,
+};
 use admin_api::published::{PublishedRoute, PublishedRoutes, TagSource};
 use admin_api::receipt::{
     HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade, UpgradeResult,
@@ -157,6 +159,14 @@ fn fleet() -> Fleet {
             share: 16,
             lent: 3,
             borrowed: 2,
+        },
+        rates: SharedRates {
+            limits: 2,
+            keys: 35,
+            part: 0.75,
+            missing: vec!["10.0.0.7:7946".to_owned()],
+            untracked: 0,
+            unknown: 0,
         },
         datagrams: Datagrams {
             accepted: 900,

@@ -107,7 +107,7 @@ fn decides_by_identity(route: &RawRoute, document: &Document, problems: &Problem
             )),
         );
     }
-    for RawRateLimit { limit, span } in &route.rate_limits {
+    for RawRateLimit { limit, span, .. } in &route.rate_limits {
         if let RateKey::Field(name) = &limit.by
             && let Some(by) = written_by(document, name)
         {
@@ -127,7 +127,7 @@ fn decides_by_identity(route: &RawRoute, document: &Document, problems: &Problem
 
 /// Reports limits by who sends a request, on routes that do not find out.
 fn limits_by_identity(route: &RawRoute, document: &Document, names: &Names, problems: &Problems) {
-    for RawRateLimit { limit, span } in &route.rate_limits {
+    for RawRateLimit { limit, span, .. } in &route.rate_limits {
         let by = &limit.by;
         if !by.needs_identity() {
             continue;

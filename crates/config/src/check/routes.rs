@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 use model::{
-    Condition, ConditionOn, FieldMatch, HostPattern, ListenerId, PathMatch, ServerSpec, Test, Text,
+    Condition, ConditionOn, FieldMatch, HostPattern, LimitScope, ListenerId, PathMatch, ServerSpec,
+    Test, Text,
 };
 
 use crate::build::listeners_of;
@@ -20,6 +21,7 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
         certificates(route, document, names, problems);
         mirrors(route, document, names, problems);
     }
+    rates_of_fleet(document, problems);
     // By conditions without listeners: only such routes can shadow each other, since of two others
     // the more specific one is tried first and leaves some requests to the second.
     let mut groups: HashMap<Conditions<'_>, usize> = HashMap::with_capacity(document.routes.len());
@@ -39,6 +41,24 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     for group in groups.filter(|group| group.len() > 1) {
         equal(group, problems);
         unreachable(group, document, problems);
+    }
+}
+
+/// Reports rate limits over a fleet that does not exist.
+fn rates_of_fleet(document: &Document, problems: &Problems) {
+    if document.fleet_meant {
+        return;
+    }
+    let limits = document.routes.iter().flat_map(|route| &route.rate_limits);
+    for raw in limits.filter(|raw| raw.limit.scope == LimitScope::Fleet) {
+        problems.report_absence(
+            Diagnostic::error(
+                "a rate limit with scope = \"fleet\" without [fleet]",
+                raw.scope_span.clone(),
+                "which balancers?",
+            )
+            .help("write [fleet], or leave scope out: each balancer then counts its own requests"),
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use model::{
-    Address, Balance, Check, CheckKind, HashOn, HttpVersion, InFlightScope, ServerSourceWord,
+    Address, Balance, Check, CheckKind, HashOn, HttpVersion, LimitScope, ServerSourceWord,
     ServerTarget,
 };
 
@@ -41,7 +41,7 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
 /// Reports limits over a fleet that does not exist, and a scope of no limit.
 fn scope(raw: &RawService, document: &Document, problems: &Problems) {
     if let Some(scope) = &raw.in_flight_scope
-        && scope.value == InFlightScope::Fleet
+        && scope.value == LimitScope::Fleet
         && !document.fleet_meant
     {
         problems.report_absence(
@@ -143,7 +143,7 @@ struct Limit<'a> {
     max: u32,
     span: &'a Span,
     /// `None`: not readable.
-    scope: Option<InFlightScope>,
+    scope: Option<LimitScope>,
     service: &'a str,
     /// Of the service's name.
     name: &'a Span,
@@ -214,7 +214,7 @@ fn maxima_differ(target: &ServerTarget, first: Limit<'_>, here: Limit<'_>) -> Di
 
 fn scopes_differ(target: &ServerTarget, first: Limit<'_>, here: Limit<'_>) -> Diagnostic {
     let of = |limit: Limit<'_>| {
-        let scope = limit.scope.as_ref().map_or("", InFlightScope::as_str);
+        let scope = limit.scope.as_ref().map_or("", LimitScope::as_str);
         format!("in_flight_scope is \"{scope}\"")
     };
     Diagnostic::error(

@@ -6,8 +6,8 @@
 use foldhash::HashMap;
 use model::{
     Action, Compression, Condition, ContentCoding, Cors, FieldChanges, FieldMatch, Forward,
-    HostPattern, Mirror, PathMatch, RateLimit, Redirect, Respond, ResponseFilter, Rewrite, Route,
-    RouteMatch, Snapshot,
+    HostPattern, LimitScope, Mirror, PathMatch, RateLimit, Redirect, Respond, ResponseFilter,
+    Rewrite, Route, RouteMatch, Snapshot,
 };
 
 use super::{Changes, Words, or};
@@ -229,11 +229,15 @@ fn cors(rules: &Cors) -> String {
 }
 
 fn limit(limit: &RateLimit) -> String {
-    let RateLimit { name, by, requests, per, burst, wait_max, is_announced } = limit;
+    let RateLimit { name, by, scope, requests, per, burst, wait_max, is_announced } = limit;
     let (per, wait) = (show_duration(*per), show_duration(*wait_max));
     let fields = if *is_announced { ", in response fields" } else { "" };
+    let over = match scope {
+        LimitScope::Balancer => "",
+        LimitScope::Fleet => " over the fleet",
+    };
     format!(
-        "{name}: {requests} per {per} by {by}, {burst} at once, others wait {wait} at most{fields}"
+        "{name}: {requests} per {per} by {by}{over}, {burst} at once, others wait {wait} at most{fields}"
     )
 }
 

@@ -127,6 +127,7 @@ impl Document {
 pub(crate) struct RawRateLimit {
     pub(crate) limit: RateLimit,
     pub(crate) span: Span,
+    pub(crate) scope_span: Span,
 }
 
 /// `[metrics]`.
@@ -346,7 +347,7 @@ pub(crate) struct RawService {
     /// Of `in_flight_max`.
     pub(crate) in_flight_max: Option<Span>,
     /// `None` after a mistake, which is reported.
-    pub(crate) in_flight_scope: Option<At<model::InFlightScope>>,
+    pub(crate) in_flight_scope: Option<At<model::LimitScope>>,
     /// Of its own `in_flight_scope`.
     pub(crate) own_in_flight_scope: Option<Span>,
     /// One of its servers has a limit, was probably meant to have one, or may get one from `discover`.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{
-    Affinity, Balance, BalanceWord, HashKey, HashOn, HashOnWord, HttpVersion, InFlightScope,
+    Affinity, Balance, BalanceWord, HashKey, HashOn, HashOnWord, HttpVersion, LimitScope,
     PassiveHealth, QueueLimits, Retries, ServerSpec, ServerVersion, Service, ServiceTimeouts,
     WhenAllDown, ZonePolicy,
 };
@@ -24,7 +24,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     let in_flight_max: Option<At<u32>> = table.integer_if("in_flight_max");
     let discover = table.table("discover").map(discover::read);
     let in_flight_scope = in_flight_scope(&mut table);
-    let scope = in_flight_scope.as_ref().map_or(InFlightScope::Balancer, |at| at.value);
+    let scope = in_flight_scope.as_ref().map_or(LimitScope::Balancer, |at| at.value);
     let Servers { specs, spans, limit_meant } = servers(&mut table, discover.is_some());
     let limit_meant =
         limit_meant || ["in_flight_max", "discover"].iter().any(|key| table.has_or_means(key));
@@ -84,9 +84,9 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
 }
 
 /// Returns `None` after a mistake, which is reported.
-fn in_flight_scope(table: &mut Table<'_>) -> Option<At<InFlightScope>> {
+fn in_flight_scope(table: &mut Table<'_>) -> Option<At<LimitScope>> {
     const KEY: &str = "in_flight_scope";
-    let scope = table.word_at(KEY, InFlightScope::Balancer);
+    let scope = table.word_at(KEY, LimitScope::Balancer);
     let written = table.peek(KEY);
     let is_read = written.is_none_or(|word| word.as_str() == Some(scope.value.as_str()));
     (is_read && !table.means(KEY)).then_some(scope)

@@ -15,6 +15,7 @@ use health::shared::exchange::Exchange;
 use model::Moment;
 use tokio::net::UdpSocket;
 
+use super::rates::SharedRates;
 use super::slots::SharedSlots;
 use super::state::{DatagramCounts, FleetMember, FleetState};
 use crate::probe::{Heard, Prober};
@@ -42,6 +43,7 @@ pub(super) struct Member {
     /// The members that live, by the start of their process.
     others: HashMap<StartId, fleet::Member>,
     slots: SharedSlots,
+    rates: SharedRates,
     /// The list of members has changed since it was applied to the shared probes.
     is_changed: bool,
     /// Other members of the zone: where they are, and the starts of their processes.
@@ -88,6 +90,8 @@ impl Member {
         prober.share(Some(exchange), now);
         let own = membership.own();
         let slots = SharedSlots::new(Arc::clone(registry), own, now);
+        let mut rates = SharedRates::new(Arc::clone(registry), own, now);
+        rates.set_key(first)?;
         tracing::info!(name = %own.name, address = %own.address, "joining the fleet");
         Ok(Member {
             settings: Arc::clone(settings),
@@ -97,6 +101,7 @@ impl Member {
             membership,
             others: HashMap::new(),
             slots,
+            rates,
             is_changed: false,
             peers: Vec::new(),
             counts: DatagramCounts::default(),
@@ -120,6 +125,7 @@ impl Member {
             let probe_keys = probe_keys(&keys)?;
             self.opener.set_keys(&keys).map_err(one_line)?;
             self.sealer.set_key(first).map_err(one_line)?;
+            self.rates.set_key(first)?;
             if let Some(exchange) = prober.shared_mut() {
                 exchange.set_keys(&probe_keys);
             }
@@ -136,6 +142,7 @@ impl Member {
     pub(super) fn join(&mut self, addresses: &[SocketAddr], now: Moment) {
         self.membership.join(addresses, now);
         self.slots.set_listed(addresses, now);
+        self.rates.set_listed(addresses);
         self.flush();
     }
 
@@ -145,6 +152,8 @@ impl Member {
         // One may be lost.
         self.send_slots(&messages);
         self.send_slots(&messages);
+        let messages = self.rates.retire(now);
+        self.send_rates(&messages);
         self.membership.leave(now);
         self.flush();
     }
@@ -152,6 +161,12 @@ impl Member {
     /// Another process takes this one's place.
     pub(super) fn hand_over(mut self, now: Moment) {
         self.slots.retire(now);
+        self.rates.retire(now);
+    }
+
+    /// The rate limits that hold over the fleet.
+    pub(super) fn rates(&mut self) -> &mut SharedRates {
+        &mut self.rates
     }
 
     /// The slots that the fleet shares.
@@ -196,6 +211,8 @@ impl Member {
         self.apply_members(prober, now);
         let messages = self.slots.tick(now);
         self.send_slots(&messages);
+        let messages = self.rates.tick(now);
+        self.send_rates(&messages);
         self.warn_of_conflicts(now);
         let Some(exchange) = prober.shared_mut() else { return };
         for batch in exchange.batches(now) {
@@ -214,8 +231,8 @@ impl Member {
     }
 
     pub(super) fn next_due(&self) -> Moment {
-        let due = self.slots.next_due();
-        self.membership.next_due().map_or(due, |other| due.min(other))
+        let others = [self.membership.next_due(), self.rates.next_due()];
+        others.into_iter().flatten().fold(self.slots.next_due(), Moment::min)
     }
 
     pub(super) fn state(&self, prober: &mut Prober, now: Moment) -> FleetState {
@@ -232,6 +249,7 @@ impl Member {
             shares,
             ignored,
             slots: self.slots.state(),
+            rates: self.rates.state(),
             counts: self.counts.clone(),
             name_conflicts: counts.name_conflicts,
             rejoins: counts.rejoins,
@@ -286,6 +304,13 @@ impl Member {
                     return;
                 }
             }
+            Some(Message::Other { kind: Message::RATES, bytes }) => {
+                let message = addressed_to(self.membership.own().start, bytes).zip(other);
+                if !message.is_some_and(|(bytes, other)| self.rates.on_message(other, bytes, now)) {
+                    self.counts.unread += 1;
+                    return;
+                }
+            }
             Some(Message::Other { .. }) | None => {
                 self.counts.unread += 1;
                 return;
@@ -336,6 +361,7 @@ impl Member {
             exchange.set_members(self.membership.members().map(shared), now);
         }
         self.slots.set_live(self.membership.members(), now);
+        self.rates.set_live(self.membership.members());
         let own = self.membership.own();
         let peers = self.membership.members().filter(|other| other.zone == own.zone);
         self.peers = peers.map(|other| (other.address, other.start)).collect();
@@ -346,6 +372,25 @@ impl Member {
             let mut payload = Vec::new();
             put(Message::SLOTS, *start, bytes, &mut payload);
             self.send(*to, &payload);
+        }
+    }
+
+    /// Sends counts for rate limits to all others.
+    fn send_rates(&mut self, messages: &[Vec<u8>]) {
+        if messages.is_empty() {
+            return;
+        }
+        let mut others: Vec<(SocketAddr, StartId)> =
+            self.others.values().map(|other| (other.address, other.start)).collect();
+        // If the system takes only some of them, others miss the next.
+        let first = fastrand::usize(..others.len().max(1));
+        others.rotate_left(first);
+        for bytes in messages {
+            for (to, start) in &others {
+                let mut payload = Vec::new();
+                put(Message::RATES, *start, bytes, &mut payload);
+                self.send(*to, &payload);
+            }
         }
     }
 

@@ -1,11 +1,12 @@
-//! This balancer as a member of its fleet: its socket, the list of the others, and the health checks and servers'
-//! slots that they share.
+//! This balancer as a member of its fleet: its socket, the list of the others, and the health checks, servers'
+//! slots and rate limits that they share.
 //!
 //! Nothing is sent before [`Fleet::serve`]: until then a predecessor may be the member of this name. The
-//! crate `fleet` decides who the members are, `health::shared` who probes what, `lend` who may use how many slots;
-//! here are the socket and the clock.
+//! crate `fleet` decides who the members are, `health::shared` who probes what, `lend` who may use how many slots,
+//! `quota` what counts for rate limits; here are the socket and the clock.
 
 mod member;
+mod rates;
 mod slots;
 mod state;
 
@@ -19,6 +20,7 @@ use tokio::sync::Notify;
 
 use crate::probe::{Heard, Prober};
 use member::Member;
+pub use rates::RatesState;
 pub use slots::SlotsState;
 pub(crate) use state::Shared;
 pub use state::{DatagramCounts, FleetMember, FleetState};
@@ -83,6 +85,9 @@ impl Fleet {
     /// Applies a configuration. Whether there is a fleet, what names this member, and its socket stay as in the
     /// first one.
     pub(crate) fn follow(&mut self, snapshot: &Snapshot, prober: &mut Prober, now: Moment) {
+        if let Some(member) = &mut self.member {
+            member.rates().follow(snapshot);
+        }
         if !std::mem::replace(&mut self.is_configured, true) {
             self.configured.clone_from(&snapshot.fleet);
             self.zone.clone_from(&snapshot.zone);
@@ -226,6 +231,7 @@ impl Fleet {
         });
         match begun {
             Ok(mut member) => {
+                member.rates().follow(&self.registry.current().snapshot);
                 member.join(&self.addresses, now);
                 self.member = Some(member);
                 self.slots_are_old = true;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use decide::{LiveService, Registry, hash_key};
 use fleet::StartId;
 use lend::{Lending, MemberAt, ServerLimit, Usage};
-use model::{Address, InFlightScope, Moment, ServiceTimeouts};
+use model::{Address, LimitScope, Moment, ServiceTimeouts};
 
 /// How long requests may take to a server that no configured service names, if it is not known from before.
 const REQUEST_MAX: Duration = Duration::from_hours(1);
@@ -123,8 +123,7 @@ impl SharedSlots {
 
     /// Follows the servers in use: those that are configured, and those that still have requests.
     pub(super) fn follow(&mut self, services: &[Arc<LiveService>], now: Moment) {
-        let shared =
-            services.iter().filter(|one| one.spec().in_flight_scope == InFlightScope::Fleet);
+        let shared = services.iter().filter(|one| one.spec().in_flight_scope == LimitScope::Fleet);
         let shared: Vec<&Arc<LiveService>> = shared.collect();
         if shared.is_empty() && self.servers.is_empty() {
             return;

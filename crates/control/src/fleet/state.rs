@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fleet::seal::Refusal;
 use health::shared::exchange::Shares;
 
+use super::rates::RatesState;
 use super::slots::SlotsState;
 
 /// The fleet as this member sees it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FleetState {
     /// Why this process is not a member at present. One line.
     pub error: Option<String>,
@@ -25,6 +26,8 @@ pub struct FleetState {
     pub ignored: Vec<(Arc<str>, usize)>,
     /// The servers' slots that the fleet shares.
     pub slots: SlotsState,
+    /// The rate limits that hold over the fleet.
+    pub rates: RatesState,
     /// What was received and sent.
     pub counts: DatagramCounts,
     /// Messages from another process that has this member's name.

@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use model::{
-    Address, Affinity, AffinityKey, AffinityKeyFile, Balance, InFlightScope, Moment, QueueLimits,
+    Address, Affinity, AffinityKey, AffinityKeyFile, Balance, LimitScope, Moment, QueueLimits,
     Retries, ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
 };
 
@@ -43,7 +43,7 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
         name: name.into(),
         balance: Balance::RoundRobin,
         in_flight_max: (max > 0).then_some(max),
-        in_flight_scope: InFlightScope::Balancer,
+        in_flight_scope: LimitScope::Balancer,
         queue: QueueLimits { length_max: queue_max, wait_max: 5 * second },
         when_full: 429,
         when_all_down: WhenAllDown::Refuse,
@@ -75,7 +75,7 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
 
 /// As [`service`], with limits that hold for all balancers of the fleet together.
 fn fleet(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
-    let in_flight_scope = InFlightScope::Fleet;
+    let in_flight_scope = LimitScope::Fleet;
     Service { in_flight_scope, ..service(name, ports, max, queue_max) }
 }
 

@@ -1,7 +1,7 @@
 //! The fleet of balancers.
 
 use super::families::{Families, Kind};
-use super::gauges::{FleetGauges, FleetSlotGauges};
+use super::gauges::{FleetGauges, FleetRateGauges, FleetSlotGauges};
 
 pub(super) fn write_fleet(fleet: &FleetGauges, families: &mut Families) {
     let mut members = families.family(
@@ -30,6 +30,9 @@ pub(super) fn write_fleet(fleet: &FleetGauges, families: &mut Families) {
     ignored.sample(&[], fleet.ignored as u64);
     if let Some(slots) = &fleet.slots {
         write_slots(slots, families);
+    }
+    if let Some(rates) = &fleet.rates {
+        write_rates(rates, families);
     }
     let mut datagrams = families.family(
         "weir_fleet_datagrams",
@@ -77,4 +80,35 @@ fn write_slots(of: &FleetSlotGauges, families: &mut Families) {
         "1 if the balancers of the fleet agree on their shares of these servers; 0: slots may be unused until they do.",
     );
     settled.sample(&[], u64::from(of.is_settled));
+}
+
+fn write_rates(of: &FleetRateGauges, families: &mut Families) {
+    let mut limits = families.family(
+        "weir_fleet_rate_limits",
+        Kind::Gauge,
+        None,
+        "Rate limits that hold over the fleet. Without any, this metric and the next three are absent.",
+    );
+    limits.sample(&[], of.limits as u64);
+    let mut keys = families.family(
+        "weir_fleet_rate_limit_keys",
+        Kind::Gauge,
+        None,
+        "Clients, or other keys of these limits, with requests at other balancers of the fleet.",
+    );
+    keys.sample(&[], of.keys as u64);
+    let mut part = families.family(
+        "weir_fleet_rate_limit_ratio",
+        Kind::Gauge,
+        Some("ratio"),
+        "The part of each of these limits that the balancers have that answer this one; 1 if all listed ones do.",
+    );
+    part.sample(&[], of.part);
+    let mut untracked = families.family(
+        "weir_fleet_rate_limit_untracked_requests",
+        Kind::Counter,
+        None,
+        "Requests that counted for such a limit at this balancer alone, since too many keys were in use.",
+    );
+    untracked.sample(&[], of.untracked);
 }

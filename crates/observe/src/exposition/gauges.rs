@@ -54,7 +54,7 @@ pub struct Gauges<'a> {
 }
 
 /// The fleet of balancers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FleetGauges {
     /// Members that live, this one included.
     pub members: usize,
@@ -64,6 +64,8 @@ pub struct FleetGauges {
     pub ignored: usize,
     /// This member's slots of the servers whose limits the fleet shares; `None`: there are no such servers.
     pub slots: Option<FleetSlotGauges>,
+    /// The rate limits that hold over the fleet; `None`: there are none.
+    pub rates: Option<FleetRateGauges>,
     /// Datagrams, by result.
     pub datagrams: Vec<(String, u64)>,
     /// Bytes received.
@@ -81,6 +83,19 @@ pub struct FleetSlotGauges {
     pub is_settled: bool,
     /// Slots, by state.
     pub slots: [(&'static str, u64); 3],
+}
+
+/// The rate limits that hold over the fleet.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FleetRateGauges {
+    /// These limits.
+    pub limits: usize,
+    /// Keys with requests at other members.
+    pub keys: usize,
+    /// The part of each limit that the members have that answer.
+    pub part: f64,
+    /// Requests that were counted by this balancer alone.
+    pub untracked: u64,
 }
 
 /// The sources that services take their servers from, and what registers itself there.

@@ -23,9 +23,10 @@ use crate::registry::{ExchangeTotals, ListenerTotals, ServiceTotals, Totals};
 pub use families::Format;
 use families::{Distribution, Families, Kind, Label};
 pub use gauges::{
-    BudgetGauges, CertificateGauges, FindingGauges, FleetGauges, FleetSlotGauges, Gauges,
-    KeySetGauges, ListenerGauges, ProbeGauges, ProcessGauges, RegistrationGauges, ReloadGauges,
-    ServerGauges, ServiceGauges, SourceGauges, SourcesGauges, TagGauges, TelemetryGauges,
+    BudgetGauges, CertificateGauges, FindingGauges, FleetGauges, FleetRateGauges, FleetSlotGauges,
+    Gauges, KeySetGauges, ListenerGauges, ProbeGauges, ProcessGauges, RegistrationGauges,
+    ReloadGauges, ServerGauges, ServiceGauges, SourceGauges, SourcesGauges, TagGauges,
+    TelemetryGauges,
 };
 use protobuf::MetricFamily;
 

@@ -215,6 +215,7 @@ fn fleet() -> FleetGauges {
             is_settled: true,
             slots: [("share", 16), ("lent", 3), ("borrowed", 2)],
         }),
+        rates: Some(FleetRateGauges { limits: 2, keys: 35, part: 0.75, untracked: 0 }),
         datagrams: vec![("accepted".into(), 900), ("unknown_key".into(), 3), ("sent".into(), 800)],
         received_bytes: 90_000,
         sent_bytes: 80_000,
@@ -337,7 +338,7 @@ fn both_formats_agree_and_follow_their_rules() {
     };
     assert_eq!(names(&prometheus), names(&open));
     let units = open.iter().filter(|(_, family)| family.unit.is_some()).count();
-    assert_eq!(units, 25, "families with a unit");
+    assert_eq!(units, 26, "families with a unit");
     let service = ("service", "list\"ings\\\n");
     for families in [&prometheus, &open] {
         for (name, labels, expected) in [

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use decide::rate;
 use identity::challenge::{self, BearerError};
 use identity::token::{self, Denied, Rules};
 use identity::{Claims, Credentials, Users, authorization, header_value};
 use model::{
     Authentication, AuthenticationId, AuthenticationScheme, Cause, IdentityField, IdentityValue,
+    LimitScope,
 };
 use wire::http1::Known;
 
@@ -117,9 +117,10 @@ impl Exchange<'_> {
         users: &Arc<Users>,
         credentials: Credentials,
     ) -> Result<Result<(), &'static str>, Denial> {
+        let rates = self.worker.shared.registry.rate();
         let place = Place {
             authentication: decide::hash_key(settings.name.as_bytes()),
-            client: rate::of_client(self.address.ip()),
+            client: rates.part_key(LimitScope::Balancer).of_client(self.address.ip()),
         };
         let passwords = &self.worker.shared.authentications.passwords;
         match passwords.check(users, credentials, place, os::clock::now()) {

@@ -4,8 +4,10 @@ use std::future::poll_fn;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use decide::cors;
+use decide::rate::{self, PartKey};
 use decide::route::RequestView as _;
-use decide::{cors, rate};
+use identity::Claim;
 use model::{Cause, Content, Moment, RateKey, RateLimit, RequestFilter, Route};
 use wire::http1::RequestHead;
 
@@ -43,8 +45,11 @@ impl<'a> Exchange<'a> {
     ) -> Result<(), Answer> {
         let now = os::clock::now();
         let table = self.worker.shared.registry.rate();
-        let key_of = |limit: &RateLimit| rate::key(&route.name, limit, self.rate_part(&limit.by));
-        let taken = table.take_all(limits, key_of, now);
+        let key_of = |limit: &RateLimit| {
+            let part = self.rate_part(table.part_key(limit.scope), &limit.by);
+            rate::key(&route.name, limit, part)
+        };
+        let taken = table.take_all(&route.name, limits, key_of, now);
         if taken.is_err() {
             // Those of an earlier filter count requests that pass, and those that are not authenticated.
             let of_this = |other: &&RateLimit| limits.iter().any(|one| one.name == other.name);
@@ -67,15 +72,22 @@ impl<'a> Exchange<'a> {
     }
 
     /// Returns a number for the part of the request by which a limit counts.
-    fn rate_part(&self, by: &RateKey) -> u64 {
+    fn rate_part(&self, key: PartKey, by: &RateKey) -> u64 {
         let request: &RequestHead = &self.scratch.request;
         let identity = self.identity.as_deref();
         match by {
-            RateKey::Client => rate::of_client(self.address.ip()),
-            RateKey::Field(name) => rate::of_values(request.field_values(name)),
-            RateKey::Cookie(name) => rate::of_values(request.cookie_values(name)),
-            RateKey::User => rate::of_value(identity.and_then(|known| known.user.as_deref())),
-            RateKey::Claim(path) => rate::of_value(identity.and_then(|known| known.claim(path))),
+            RateKey::Client => key.of_client(self.address.ip()),
+            RateKey::Field(name) => key.of_values(request.field_values(name)),
+            RateKey::Cookie(name) => key.of_values(request.cookie_values(name)),
+            RateKey::User => {
+                let user = identity.and_then(|known| known.user.as_deref());
+                key.of_value(user.map(str::as_bytes))
+            }
+            RateKey::Claim(path) => match identity.and_then(|known| known.claim(path)) {
+                Some(Claim::Text(text)) => key.of_value(Some(text.as_bytes())),
+                Some(Claim::List(items)) => key.of_list(items.iter().map(|item| item.as_bytes())),
+                None => key.of_value(None),
+            },
         }
     }
 

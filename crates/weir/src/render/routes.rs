@@ -1,8 +1,8 @@
 //! Routes as a table: what each matches and what it does.
 
 use model::{
-    Action, Content, ContentCoding, Cors, FieldChanges, Forward, HostPattern, PathMatch, RateLimit,
-    Respond, ResponseFilter, Route, Snapshot, units::show_size,
+    Action, Content, ContentCoding, Cors, FieldChanges, Forward, HostPattern, LimitScope,
+    PathMatch, RateLimit, Respond, ResponseFilter, Route, Snapshot, units::show_size,
 };
 
 use super::columns::Columns;
@@ -164,5 +164,9 @@ fn limit(limit: &RateLimit) -> String {
         format!(", others wait up to {}", model::units::show_duration(limit.wait_max))
     };
     let per = model::units::show_duration(limit.per);
-    format!("at most {} per {per} and {}{burst}{wait}", limit.requests, limit.by)
+    let over = match limit.scope {
+        LimitScope::Balancer => "",
+        LimitScope::Fleet => " over the fleet",
+    };
+    format!("at most {} per {per} and {}{over}{burst}{wait}", limit.requests, limit.by)
 }

@@ -5,9 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use diagnose::kinds::grouped;
-use model::{
-    Balance, CheckKind, HashOn, InFlightScope, ServerSpec, ServerTarget, Service, Snapshot,
-};
+use model::{Balance, CheckKind, HashOn, LimitScope, ServerSpec, ServerTarget, Service, Snapshot};
 
 use super::columns::Columns;
 use super::few;
@@ -87,8 +85,8 @@ fn limit(service: &Service) -> String {
         None => return "no limit".to_owned(),
     };
     match service.in_flight_scope {
-        InFlightScope::Balancer => {}
-        InFlightScope::Fleet => max.push_str(" over the fleet"),
+        LimitScope::Balancer => {}
+        LimitScope::Fleet => max.push_str(" over the fleet"),
     }
     let status = service.when_full;
     match service.queue.length_max {

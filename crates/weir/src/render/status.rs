@@ -8,7 +8,7 @@ use std::time::Duration;
 use admin_api::Word;
 use admin_api::causes::Cause;
 use admin_api::findings::{Findings, SeenFinding};
-use admin_api::fleet::{FleetSummary, SharedProbes, SharedSlots};
+use admin_api::fleet::{FleetSummary, SharedProbes, SharedRates, SharedSlots};
 use admin_api::maintenance::Maintenance;
 use admin_api::published::TagSource;
 use admin_api::requests::{Request, Requests};
@@ -90,6 +90,10 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
         if fleet.slots.servers > 0 {
             // Writing to a String cannot fail.
             let _ = writeln!(out, "limits: {}", shared_slots(&fleet.slots));
+        }
+        if fleet.rates.limits > 0 {
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "rate limits: {}", shared_rates(&fleet.rates));
         }
     }
     for row in &look.status.maintenance {
@@ -176,14 +180,8 @@ fn shared_slots(slots: &SharedSlots) -> String {
     let share = plural(*share, "slot");
     let mut out =
         format!("{servers} shared, this balancer has {share}, {lent} lent, {borrowed} borrowed");
-    let mut named: Vec<String> = missing.iter().take(MISSING_SHOWN_MAX).cloned().collect();
-    match missing.len() - named.len() {
-        0 => {}
-        more => named.push(format!("{more} more")),
-    }
-    let named = match named.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    let named = match listed(missing) {
+        Some(named) => named,
         None if *is_settled => return out,
         None => "the other members".to_owned(),
     };
@@ -194,6 +192,47 @@ fn shared_slots(slots: &SharedSlots) -> String {
         write!(out, "; waits for {named} to agree")
     };
     out
+}
+
+/// Returns one line on the rate limits that hold over the fleet.
+fn shared_rates(rates: &SharedRates) -> String {
+    let SharedRates { limits, keys, part, missing, untracked, unknown } = rates;
+    let limits = plural(*limits as u64, "limit");
+    let keys = plural(*keys as u64, "key");
+    let mut out = format!("{limits} shared, {keys} with requests at other members");
+    if let Some(missing) = listed(missing) {
+        let percent = part * 100.0;
+        // Writing to a String cannot fail.
+        let _ = write!(out, "; no answer from {missing}, so {percent:.0}% of each limit is used");
+    }
+    if *untracked > 0 {
+        let requests = plural(*untracked, "request");
+        // Writing to a String cannot fail.
+        let _ = write!(
+            out,
+            "; since the start, {requests} counted here alone, as too many keys were in use"
+        );
+    }
+    if *unknown > 0 {
+        let counts = plural(*unknown, "count");
+        // Writing to a String cannot fail.
+        let _ =
+            write!(out, "; since the start, {counts} for limits that this balancer does not have");
+    }
+    out
+}
+
+/// Returns the names, the first of them if there are many; `None`: there are none.
+fn listed(names: &[String]) -> Option<String> {
+    let mut named: Vec<String> = names.iter().take(MISSING_SHOWN_MAX).cloned().collect();
+    match names.len() - named.len() {
+        0 => {}
+        more => named.push(format!("{more} more")),
+    }
+    match named.split_last()? {
+        (last, []) => Some(last.clone()),
+        (last, others) => Some(format!("{} and {last}", others.join(", "))),
+    }
 }
 
 /// Returns one line on the routes that services publish.

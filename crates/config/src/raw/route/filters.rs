@@ -1,11 +1,11 @@
 //! Reads the filters of a route.
 
 use model::units::show_duration;
-use model::{Compression, ContentCoding, MediaRange, RateKey, RateKeyWord, RateLimit};
+use model::{Compression, ContentCoding, LimitScope, MediaRange, RateKey, RateKeyWord, RateLimit};
 use toml::de::DeValue;
 
 use crate::defaults;
-use crate::diagnostic::{Diagnostic, Wrong, either, quote};
+use crate::diagnostic::{At, Diagnostic, Wrong, either, quote};
 use crate::raw::table::{Table, choose, is_empty_list};
 use crate::raw::{RawMirror, RawRateLimit, http, name};
 
@@ -145,6 +145,7 @@ fn rate_limit(mut table: Table<'_>) -> Option<RawRateLimit> {
             }
         }
     });
+    let scope = table.word_at("scope", LimitScope::Balancer);
     let is_announced = table.boolean("headers");
     table.finish();
     let requests = requests?.value;
@@ -157,8 +158,9 @@ fn rate_limit(mut table: Table<'_>) -> Option<RawRateLimit> {
         None => format!("{}-{}", by.as_str(), show_duration(per)).into(),
     };
     let burst = burst.map_or(requests, |at| at.value);
-    let limit = RateLimit { name, by, requests, per, burst, wait_max, is_announced };
-    Some(RawRateLimit { limit, span })
+    let At { value: scope, span: scope_span } = scope;
+    let limit = RateLimit { name, by, scope, requests, per, burst, wait_max, is_announced };
+    Some(RawRateLimit { limit, span, scope_span })
 }
 
 /// Splits `header:NAME` into its word and the name; `client` has no name.

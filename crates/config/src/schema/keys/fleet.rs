@@ -10,8 +10,8 @@ const MEMBER_TEXT: Kind = Kind::Text(patterned("name", "^[^ \\t\\r\\n]{1,64}$"))
 pub(super) static FLEET: TableSpec = TableSpec {
     heading: "[fleet]",
     path: "fleet",
-    doc: "Makes this balancer a member of a fleet: balancers that find each other and share the results of their health checks, and the concurrency limits of services with `in_flight_scope = \"fleet\"`. Its zone is the top-level `zone`; members without one form a zone of their own. `address`, `advertise`, `name`, `host` and whether there is a `[fleet]` take effect with the next start or upgrade, the other keys with a reload. See [docs/fleet.md](fleet.md).",
-    example: "zone = \"eu-west-1a\"\n\n[fleet]\naddress = \"0.0.0.0:7946\"\nadvertise = \"10.0.0.5:7946\"\nname = \"edge-1\"\nhost = \"rack-7\"\nmembers = [\"10.0.0.6:7946\", \"balancers.internal:7946\"]\ndiscover = { dns_srv = \"_weir-fleet._udp.balancers.internal\" }\nkeys = [\"${file:fleet.key}\"]\nprobers = 2\n\n[service.listings]\nin_flight_max = 16\nin_flight_scope = \"fleet\"\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    doc: "Makes this balancer a member of a fleet: balancers that find each other and share the results of their health checks, the concurrency limits of services with `in_flight_scope = \"fleet\"`, and rate limits with `scope = \"fleet\"`. Its zone is the top-level `zone`; members without one form a zone of their own. `address`, `advertise`, `name`, `host` and whether there is a `[fleet]` take effect with the next start or upgrade, the other keys with a reload. See [docs/fleet.md](fleet.md).",
+    example: "zone = \"eu-west-1a\"\n\n[fleet]\naddress = \"0.0.0.0:7946\"\nadvertise = \"10.0.0.5:7946\"\nname = \"edge-1\"\nhost = \"rack-7\"\nmembers = [\"10.0.0.6:7946\", \"balancers.internal:7946\"]\ndiscover = { dns_srv = \"_weir-fleet._udp.balancers.internal\" }\nkeys = [\"${file:fleet.key}\"]\nprobers = 2\n\n[[route]]\npath = \"/search\"\nservice = \"listings\"\nrate_limit = { requests = 100, per = \"1m\", scope = \"fleet\" }\n\n[service.listings]\nin_flight_max = 16\nin_flight_scope = \"fleet\"\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(
             "address",
@@ -41,7 +41,7 @@ pub(super) static FLEET: TableSpec = TableSpec {
             "members",
             Kind::List(&ADDRESS),
             Absent::Then("none"),
-            "Members to join, at most 64, each an address or a name with a port. A name stands for all of its addresses, such as that of a headless service in Kubernetes; it is looked up by `resolver`, and again when its TTL ends. For shared health checks any members suffice, since they know the others. For limits over the fleet (`in_flight_scope`), name all of them.",
+            "Members to join, at most 64, each an address or a name with a port. A name stands for all of its addresses, such as that of a headless service in Kubernetes; it is looked up by `resolver`, and again when its TTL ends. For shared health checks any members suffice, since they know the others. For limits over the fleet (`in_flight_scope`, and `scope` of a rate limit), name all of them.",
         ),
         key(
             "discover",

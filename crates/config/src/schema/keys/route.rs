@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::ContentCoding;
+use model::{ContentCoding, LimitScope};
 
 use super::error_page::ERROR_PAGES;
 use super::maintenance::MAINTENANCE;
@@ -475,6 +475,12 @@ static RATE_LIMIT: TableSpec = TableSpec {
             Kind::Text(form("part of a request")),
             Absent::Text("client"),
             "Which requests share a bucket: those with the same client address (`\"client\"`; of IPv6 its /64), value of a field (`\"header:X-Key\"`) or of a cookie (`\"cookie:session\"`), and with `authenticate` those of the same user (`\"user\"`) or claim of a token (`\"claim:tenant\"`).",
+        ),
+        key(
+            "scope",
+            Kind::Choice(LimitScope::WORDS),
+            Absent::Text(LimitScope::Balancer.as_str()),
+            "Whose requests count: those of this balancer (`balancer`), or those of all balancers of `[fleet]` together (`fleet`), which exchange their counts.",
         ),
         key(
             "headers",

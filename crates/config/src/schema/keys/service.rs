@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{BalanceWord, CheckWord, HttpVersion, InFlightScope, ProxyVersion, WhenAllDown};
+use model::{BalanceWord, CheckWord, HttpVersion, LimitScope, ProxyVersion, WhenAllDown};
 
 use super::discover::DISCOVER;
 use super::error_page::{ERROR_PAGES, STATUSES};
@@ -41,8 +41,8 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
         ),
         key(
             "in_flight_scope",
-            Kind::Choice(InFlightScope::WORDS),
-            Absent::Text(InFlightScope::Balancer.as_str()),
+            Kind::Choice(LimitScope::WORDS),
+            Absent::Text(LimitScope::Balancer.as_str()),
             "Whose requests the limits of its servers cover: those of this balancer (`balancer`), or those of all balancers of `[fleet]` together (`fleet`), which divide the slots of each server among them and lend each other free ones by demand, except for servers on loopback and link-local addresses and Unix sockets, where the limit covers those of this balancer.",
         ),
         key(

@@ -1,10 +1,12 @@
 //! A fleet of balancers (`[fleet]`): its members find each other, notice who leaves, and share their health
-//! checks and their limits. `prove_fleet` has 32 of them.
+//! checks, their limits and states of servers. `prove_fleet` has 32 of them.
 
 #[path = "fleet/checks.rs"]
 mod checks;
 #[path = "fleet/members.rs"]
 mod members;
+#[path = "fleet/orders.rs"]
+mod orders;
 #[path = "fleet/rates.rs"]
 #[allow(dead_code, reason = "prove_fleet uses the rest")]
 mod rates;

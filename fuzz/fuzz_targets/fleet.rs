@@ -1,6 +1,6 @@
 //! Any bytes as what another member of a fleet sends. The first byte chooses: `d` a datagram as it comes from the
-//! network, `m` a message about members, `c` results of health checks, `s` messages about servers' slots, `r` counts for
-//! rate limits; all but the first as from a holder of the key.
+//! network, `m` a message about members, `c` results of health checks, `s` messages about servers' slots, `r` counts
+//! for rate limits, `o` states of servers for the whole fleet; all but the first as from a holder of the key.
 #![no_main]
 
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use health::shared::wire::{self, ENTRIES_MAX};
 use lend::{Lending, MemberAt, SLOTS_MAX, ServerLimit, Slots, Usage};
 use libfuzzer_sys::fuzz_target;
 use model::{LimitScope, Moment, RateKey, RateLimit, RateReading, RateTerms};
+use orders::{ORDERS_MAX, Orders, Peer, ServerKey};
 use quota::{Buckets, Quota, TURN};
 
 /// Messages that one datagram can cause at once.
@@ -27,6 +28,7 @@ fuzz_target!(|data: &[u8]| {
         b'c' => checks(data),
         b's' => slots(data),
         b'r' => rates(data),
+        b'o' => orders(data),
         _ => {}
     }
 });
@@ -140,6 +142,38 @@ fn slots(data: &[u8]) {
         let standing = lending.standing(0);
         assert!(standing.share <= MAX, "{standing:?}");
     }
+}
+
+fn orders(data: &[u8]) {
+    let at = Moment::from_millis;
+    let peer = |number: u8| Peer {
+        name: format!("m{number}").into(),
+        address: ([10, 0, 0, number], 7946).into(),
+        start: [number; 16],
+    };
+    let mut orders = Orders::new(peer(1), Vec::new(), at(0));
+    orders.set_live([peer(2)].into_iter(), at(0));
+    let key = ServerKey { service: "web".into(), address: ([10, 0, 1, 1], 80).into() };
+    orders.make(key.clone(), model::Administrative::Drain, at(0)).expect("room");
+    // Several messages, each after its length.
+    let (mut rest, mut now) = (data, 0);
+    while let Some((&length, after)) = rest.split_first() {
+        let (message, after) = after.split_at(usize::from(length).min(after.len()));
+        rest = after;
+        now += 300;
+        // What is no message is refused.
+        let answers = orders.on_message([2; 16], message, at(now)).unwrap_or_default().answers;
+        let turn = orders.turn(at(now)).into_iter().map(|(_, bytes)| bytes);
+        let messages: Vec<Vec<u8>> = answers.into_iter().chain(turn).collect();
+        assert!(messages.len() <= ANSWERS_MAX);
+        assert!(messages.iter().all(|bytes| bytes.len() <= orders::wire::MESSAGE_MAX_BYTES));
+        assert!(orders.iter().count() <= ORDERS_MAX);
+        assert!(orders.confirmation(&[key.clone()]).unconfirmed.len() <= 1);
+    }
+    // The next order of this member is newer than all.
+    let made = orders.make(key.clone(), model::Administrative::Ready, at(now)).expect("known");
+    let (_, order) = orders.iter().find(|(one, _)| **one == key).expect("it was made");
+    assert_eq!((order.state, order.version), (model::Administrative::Ready, made));
 }
 
 /// Workers at which the same requests of a few keys come in each turn.

@@ -104,6 +104,8 @@ export type FleetSummary = {
   probes: SharedProbes;
   ignored: Array<IgnoredMember>;
   slots: SharedSlots;
+  rates: SharedRates;
+  orders: FleetOrderCounts;
   name_conflicts: number;
 };
 
@@ -125,6 +127,20 @@ export type SharedSlots = {
   share: number;
   lent: number;
   borrowed: number;
+};
+
+export type SharedRates = {
+  limits: number;
+  keys: number;
+  part: number;
+  missing: Array<string>;
+  untracked: number;
+  unknown: number;
+};
+
+export type FleetOrderCounts = {
+  drain: number;
+  maintenance: number;
 };
 
 export type Services = {
@@ -307,6 +323,8 @@ export type Fleet = {
   probes: SharedProbes;
   ignored: Array<IgnoredMember>;
   slots: SharedSlots;
+  rates: SharedRates;
+  orders: FleetOrders;
   datagrams: Datagrams;
   name_conflicts: number;
   rejoins: number;
@@ -317,6 +335,20 @@ export type FleetMember = {
   address: string;
   zone: string | null;
   host: string;
+};
+
+export type FleetOrders = {
+  drain: number;
+  maintenance: number;
+  servers: Array<FleetOrder>;
+  refused: number;
+};
+
+export type FleetOrder = {
+  service: string;
+  address: string;
+  state: "ready" | "drain" | "maintenance";
+  member: string;
 };
 
 export type Datagrams = {
@@ -630,6 +662,31 @@ export type Carried = {
 export type StateRequest = {
   state: "ready" | "drain" | "maintenance";
   dry_run?: boolean;
+  fleet?: boolean;
+};
+
+export type StateChanged = {
+  name: string;
+  eligible: number;
+  tier: "own_zone" | "all_zones" | "backups" | "try_all" | "none";
+  reason: "no_zone_configured" | "own_zone_ready" | "own_zone_absent" | "own_zone_down" | "own_zone_too_few" | "own_zone_recovering" | "only_backups" | "primaries_down" | "primaries_too_few" | "primaries_recovering" | "all_down" | "no_servers";
+  why: string;
+  queue: Queue;
+  servers: Array<Server>;
+  unresolved: Array<UnresolvedServer>;
+  source: ServiceSource | null;
+  fleet?: FleetConfirmation | null;
+};
+
+export type FleetConfirmation = {
+  members: number;
+  confirmed: number;
+  unconfirmed: Array<UnconfirmedMember>;
+};
+
+export type UnconfirmedMember = {
+  name: string;
+  address: string;
 };
 
 export type WeightRequest = {

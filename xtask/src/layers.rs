@@ -49,6 +49,7 @@ const PACKAGES: &[(&str, Layer)] = &[
     ("fleet", Layer::Decisions),
     ("lend", Layer::Decisions),
     ("quota", Layer::Decisions),
+    ("orders", Layer::Decisions),
     ("config", Layer::Decisions),
     ("diagnose", Layer::Decisions),
     ("admin-api", Layer::Reports),

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use model::Administrative;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::Word;
 
 /// The fleet as this balancer sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +28,8 @@ pub struct Fleet {
     pub slots: SharedSlots,
     /// The rate limits that hold over the fleet.
     pub rates: SharedRates,
+    /// States of servers that are set for the whole fleet.
+    pub orders: FleetOrders,
     /// What was received and sent since this process joined.
     pub datagrams: Datagrams,
     /// Messages from another process that has this member's name.
@@ -96,6 +101,67 @@ pub struct SharedRates {
     pub unknown: u64,
 }
 
+/// States of servers that are set for the whole fleet (`weir drain --fleet`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FleetOrders {
+    /// Servers that are drained for the whole fleet.
+    pub drain: usize,
+    /// Servers that are in maintenance for the whole fleet.
+    pub maintenance: usize,
+    /// The first 100 of them, by service and address.
+    pub servers: Vec<FleetOrder>,
+    /// States from other members that were refused since this process joined: there were too many, or their versions
+    /// were not plausible.
+    pub refused: u64,
+}
+
+/// A server whose state is set for the whole fleet. At one member it may have been changed since.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FleetOrder {
+    /// The service.
+    pub service: String,
+    /// The server's address.
+    pub address: String,
+    /// Its state.
+    pub state: Word<Administrative>,
+    /// The member through which it was set.
+    pub member: String,
+}
+
+/// Which members have confirmed that a server's state is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FleetConfirmation {
+    /// The members that are asked, this one included.
+    pub members: usize,
+    /// Those that have confirmed it; 0 for a dry run.
+    pub confirmed: usize,
+    /// Those that have not within 3 seconds.
+    pub unconfirmed: Vec<UnconfirmedMember>,
+}
+
+/// A member that has not confirmed a state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct UnconfirmedMember {
+    /// Its name; empty: a listed member that does not answer.
+    pub name: String,
+    /// Where its datagrams go.
+    pub address: String,
+}
+
+/// The numbers of servers whose state is set for the whole fleet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FleetOrderCounts {
+    /// Drained.
+    pub drain: usize,
+    /// In maintenance.
+    pub maintenance: usize,
+}
+
 /// A member whose results are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -148,6 +214,8 @@ pub struct FleetSummary {
     pub slots: SharedSlots,
     /// The rate limits that hold over the fleet.
     pub rates: SharedRates,
+    /// How many servers have a state that is set for the whole fleet.
+    pub orders: FleetOrderCounts,
     /// Messages from another process that has this member's name; a few after a restart.
     pub name_conflicts: u64,
 }
@@ -168,6 +236,10 @@ impl Fleet {
             ignored: self.ignored.clone(),
             slots: self.slots.clone(),
             rates: self.rates.clone(),
+            orders: FleetOrderCounts {
+                drain: self.orders.drain,
+                maintenance: self.orders.maintenance,
+            },
             name_conflicts: self.name_conflicts,
         }
     }

@@ -50,6 +50,10 @@ pub struct Manifest {
     /// from versions without it.
     #[serde(default, deserialize_with = "understood")]
     pub maintenance: Vec<Maintenance>,
+    /// States of servers that are set for the whole fleet. Rows that are not understood are left out. Absent from
+    /// versions without it.
+    #[serde(default, deserialize_with = "understood")]
+    pub orders: Vec<FleetOrder>,
     /// The process's id in `CDN-Loop`. Absent from versions before that.
     #[serde(default)]
     pub instance: Option<String>,
@@ -145,6 +149,27 @@ pub struct Maintenance {
     /// When clients are asked to come back, in milliseconds.
     #[serde(default)]
     pub retry_after_ms: Option<u64>,
+}
+
+/// The state of a server that is set for the whole fleet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetOrder {
+    /// The service's name.
+    pub service: String,
+    /// The server's address.
+    pub address: SocketAddr,
+    /// The state.
+    pub state: Word<Administrative>,
+    /// Its version: the counter.
+    pub counter: u64,
+    /// Its version: the start of the process that made it, as 32 hexadecimal digits.
+    pub start: String,
+    /// The name of the member that made it.
+    pub member: String,
+    /// How old it is, in seconds.
+    pub age_s: u64,
+    /// It has taken effect in the process that hands it over.
+    pub is_applied: bool,
 }
 
 /// The one line that the new process says: [`Message::Ready`] or [`Message::Failed`].

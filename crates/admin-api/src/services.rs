@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Word;
+use crate::fleet::FleetConfirmation;
 use crate::word::known_word;
 
 /// All services.
@@ -192,6 +193,21 @@ pub struct StateRequest {
     /// Changes nothing: the answer is the service as it would be, with health as it is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+    /// Sets the state at all members of the fleet. The answer comes when all have confirmed it, or after 3 seconds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fleet: bool,
+}
+
+/// The service after a change of a server's state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StateChanged {
+    /// The service as it is at this member.
+    #[serde(flatten)]
+    pub service: Service,
+    /// Which members have confirmed the state; absent if it was set at this one only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetConfirmation>,
 }
 
 /// Sets a server's weight.

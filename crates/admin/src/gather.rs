@@ -152,7 +152,7 @@ fn servers<'a>(
 
 fn fleet_gauges(fleet: Fleet) -> FleetGauges {
     let members = fleet.summary().members;
-    let Fleet { probes, ignored, slots, rates, datagrams, .. } = fleet;
+    let Fleet { probes, ignored, slots, orders, rates, datagrams, .. } = fleet;
     let of_datagrams = [
         ("accepted", datagrams.accepted),
         ("unread", datagrams.unread),
@@ -168,6 +168,7 @@ fn fleet_gauges(fleet: Fleet) -> FleetGauges {
             ("relied", probes.relied),
         ],
         ignored: ignored.len(),
+        orders: [("drain", orders.drain), ("maintenance", orders.maintenance)],
         slots: (slots.servers > 0).then_some(FleetSlotGauges {
             servers: slots.servers,
             is_settled: slots.is_settled,

@@ -16,6 +16,7 @@ mod feed;
 mod gather;
 mod guard;
 mod handshake;
+mod orders;
 mod page;
 mod problem;
 pub mod process;
@@ -37,7 +38,7 @@ use std::time::Duration;
 use admin_api::changes::Change;
 use admin_api::checks::Plan;
 use admin_api::findings::Findings;
-use admin_api::fleet::Fleet;
+use admin_api::fleet::{Fleet, FleetConfirmation};
 use admin_api::published::PublishedRoutes;
 use admin_api::receipt;
 use admin_api::services::ServiceSource;
@@ -57,6 +58,7 @@ use tokio::sync::watch;
 pub use door::{Door, Listener, NotLoopback, OpenError, Token, TokenError, check_address};
 pub use explain_route::{RouteQuery, explain_route};
 
+pub use orders::{FleetOrder, NotOrdered};
 pub use switches::Switches;
 
 /// How long requests under way may take once the API is to stop.
@@ -78,6 +80,10 @@ pub struct Exposed {
     /// The program's version.
     pub version: &'static str,
 }
+
+/// Sets the state of servers at all members of the fleet.
+pub type FleetOrderer =
+    Arc<dyn Fn(FleetOrder) -> Result<FleetConfirmation, NotOrdered> + Send + Sync>;
 
 /// Asks another part of the program for something to show.
 pub type Source<T> = Arc<dyn Fn() -> T + Send + Sync>;
@@ -133,6 +139,9 @@ pub struct Sources {
     pub published_routes: Option<Source<PublishedRoutes>>,
     /// The fleet of balancers; `None`: it belongs to none.
     pub fleet: Option<Source<Option<Fleet>>>,
+    /// Sets states of servers at all members of the fleet, and waits a few seconds for their confirmations; `None`: it
+    /// belongs to none. May take its time.
+    pub fleet_order: Option<FleetOrderer>,
     /// Certificates by ACME, for `/api/v1/status`.
     pub acme: Option<Source<Option<Acme>>>,
     /// Whether servers may be changed now.
@@ -166,6 +175,7 @@ impl Default for Sources {
             registrations: None,
             published_routes: None,
             fleet: None,
+            fleet_order: None,
             acme: None,
             switches: Switches::default(),
         }

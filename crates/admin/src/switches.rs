@@ -19,8 +19,8 @@ impl Switches {
         self.set(false);
     }
 
-    /// Makes a change, or returns `None` while changes are blocked. The change must be quick.
-    pub(crate) fn turn<T>(&self, change: impl FnOnce() -> T) -> Option<T> {
+    /// Makes a change, or returns `None` while changes are blocked. The change must be quick, and make no other one.
+    pub fn turn<T>(&self, change: impl FnOnce() -> T) -> Option<T> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (!*held).then(change)
     }

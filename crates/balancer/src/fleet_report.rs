@@ -1,15 +1,27 @@
 //! The fleet for the admin API and for metrics.
 
 use admin_api::fleet::{
-    Datagrams, Fleet, FleetMember, IgnoredMember, SharedProbes, SharedRates, SharedSlots,
+    Datagrams, Fleet, FleetMember, FleetOrder, FleetOrders, IgnoredMember, SharedProbes,
+    SharedRates, SharedSlots,
 };
-use control::{FleetState, RatesState, SlotsState, Status};
+use control::{FleetState, OrdersState, RatesState, SlotsState, Status};
 
 /// Describes the fleet; `None` without one.
 pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
     let state = status.fleet()?;
-    let FleetState { error, own, others, probers, shares, ignored, slots, rates, counts, .. } =
-        &*state;
+    let FleetState {
+        error,
+        own,
+        others,
+        probers,
+        shares,
+        ignored,
+        slots,
+        orders,
+        rates,
+        counts,
+        ..
+    } = &*state;
     let refused = counts.refused();
     Some(Fleet {
         error: error.clone(),
@@ -27,6 +39,7 @@ pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
             .collect(),
         slots: shared_slots(slots),
         rates: shared_rates(rates),
+        orders: fleet_orders(orders),
         datagrams: Datagrams {
             accepted: counts.accepted,
             refused: refused.map(|(reason, count)| (reason.to_owned(), count)).collect(),
@@ -50,6 +63,22 @@ fn shared_slots(slots: &SlotsState) -> SharedSlots {
         share: *share,
         lent: *lent,
         borrowed: *borrowed,
+    }
+}
+
+fn fleet_orders(orders: &OrdersState) -> FleetOrders {
+    let OrdersState { drain, maintenance, shown, refused } = orders;
+    let servers = shown.iter().map(|order| FleetOrder {
+        service: order.service.to_string(),
+        address: order.address.to_string(),
+        state: order.state.into(),
+        member: order.member.to_string(),
+    });
+    FleetOrders {
+        drain: *drain,
+        maintenance: *maintenance,
+        servers: servers.collect(),
+        refused: *refused,
     }
 }
 

@@ -23,6 +23,7 @@ mod explain_token;
 mod exporter;
 mod findings;
 mod fixed_settings;
+mod fleet_orders;
 mod fleet_report;
 mod garbage;
 mod instance;

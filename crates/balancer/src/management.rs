@@ -19,7 +19,7 @@ use crate::not_admitted::SharedNotAdmitted;
 use crate::sockets::Doors;
 use crate::traffic_history;
 use crate::traffic_rules::TrafficRules;
-use crate::{certificates, configuration, fleet_report, probe_report, source_report};
+use crate::{certificates, configuration, fleet_orders, fleet_report, probe_report, source_report};
 
 /// The parts of a balancer that are managed.
 pub(crate) struct Managed<'a> {
@@ -27,6 +27,8 @@ pub(crate) struct Managed<'a> {
     pub(crate) registry: &'a Arc<decide::Registry>,
     pub(crate) counters: &'a Arc<observe::Registry>,
     pub(crate) control: Arc<control::Status>,
+    /// Sets states of servers for the whole fleet.
+    pub(crate) orderer: control::Orderer,
     pub(crate) ready: &'a Arc<AtomicBool>,
     pub(crate) workers: usize,
     /// Asks the workers for requests in flight.
@@ -123,6 +125,7 @@ impl Management {
         let Managed { snapshot, registry, counters, control, ready, workers, .. } = managed;
         let Managed { in_flight, certificates, sources, earlier, exporter, not_admitted, .. } =
             managed;
+        let orderer = managed.orderer;
         let findings = Findings::default();
         let watched = built_in_doctor::Sources {
             registry: Arc::clone(registry),
@@ -158,6 +161,7 @@ impl Management {
             changes: Some(changes.source()),
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),
             acme: Some(Arc::new(move || certificates::report(&certificates))),
+            fleet_order: Some(Arc::new(move |wanted| fleet_orders::set(&orderer, wanted))),
             telemetry: Some(exporter.gauges(Arc::clone(registry))),
             ..of_control(&control, not_admitted, of_workers(in_flight, sources))
         };

@@ -177,6 +177,7 @@ fn start_options(
         known: Known {
             servers: predecessor.as_mut().map(|it| it.take_servers()),
             maintenance: predecessor.as_mut().map(|it| it.take_maintenance()).unwrap_or_default(),
+            orders: predecessor.as_mut().map(|it| it.take_orders()).unwrap_or_default(),
             changes: predecessor.as_mut().map(|it| it.take_changes()).unwrap_or_default(),
         },
         affinity_key: predecessor.as_mut().and_then(|it| it.take_affinity_key()),

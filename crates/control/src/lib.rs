@@ -8,6 +8,8 @@ mod comeback;
 mod discover;
 mod fleet;
 pub mod load;
+mod order;
+mod orderer;
 mod probe;
 mod register;
 mod run;
@@ -33,7 +35,11 @@ use tokio::sync::watch as latest;
 
 pub use discover::{Discovered, Source, SourceState, TagsState, saved_routes};
 pub use discovery::consul::register::CheckStatus;
-pub use fleet::{DatagramCounts, FleetMember, FleetState, RatesState, SlotsState};
+pub use fleet::{
+    DatagramCounts, FleetMember, FleetState, Gate, OrdersState, RatesState, ShownOrder, SlotsState,
+};
+pub use order::{Confirmed, FleetOrder, HandedOrder, NotOrdered};
+pub use orderer::Orderer;
 pub use register::RegistrationState;
 pub use status::{Probed, Status};
 
@@ -59,6 +65,10 @@ pub struct Options {
     pub state_file: Option<PathBuf>,
     /// The socket on which the fleet's other members are heard, and its address; `None`: bound when it is needed.
     pub fleet: Option<(SocketAddr, UdpSocket)>,
+    /// Makes the changes of servers that are ordered for the whole fleet, unless servers may not be changed now.
+    pub gate: Gate,
+    /// The orders for the whole fleet that the process before this one knew.
+    pub orders: Vec<HandedOrder>,
 }
 
 impl Default for Options {
@@ -68,6 +78,11 @@ impl Default for Options {
             server_down: Box::new(|| ()),
             state_file: None,
             fleet: None,
+            gate: Arc::new(|change| {
+                change();
+                true
+            }),
+            orders: Vec::new(),
         }
     }
 }
@@ -153,6 +168,21 @@ impl Control {
         let (reply, saved) = std::sync::mpsc::sync_channel(1);
         self.commands.try_send(Command::Save(reply)).map_err(|_| Unavailable)?;
         saved.recv().map_err(|_| Unavailable)
+    }
+
+    /// Returns what makes orders for the whole fleet.
+    pub fn orderer(&self) -> Orderer {
+        Orderer::new(self.commands.downgrade())
+    }
+
+    /// Returns the orders for the whole fleet that this process knows, for the one that takes its place.
+    ///
+    /// # Errors
+    /// The control thread has ended or is overloaded.
+    pub fn orders(&self) -> Result<Vec<HandedOrder>, Unavailable> {
+        let (reply, orders) = std::sync::mpsc::sync_channel(1);
+        self.commands.try_send(Command::Orders(reply)).map_err(|_| Unavailable)?;
+        orders.recv().map_err(|_| Unavailable)
     }
 
     /// Joins the fleet and registers the listeners in Consul, as ready or not, or reports the change: this process

@@ -18,6 +18,7 @@ use crate::Options;
 use crate::comeback;
 use crate::discover::{Answered, Discovery, FLEET, Reported, TagsReport};
 use crate::fleet::Fleet;
+use crate::order::{Confirmed, FleetOrder, HandedOrder, NotOrdered};
 use crate::probe::{Heard, Message, Prober};
 use crate::register::Registrar;
 use crate::status::Status;
@@ -43,6 +44,10 @@ pub(crate) enum Command {
     HandOver(SyncSender<()>),
     /// Save what the next process needs, and reply.
     Save(SyncSender<()>),
+    /// Make an order for all members of the fleet, and reply when they have confirmed it.
+    Order(FleetOrder, SyncSender<Result<Confirmed, NotOrdered>>),
+    /// Reply with the orders for the whole fleet that this process knows.
+    Orders(SyncSender<Vec<HandedOrder>>),
     /// End.
     Stop,
 }
@@ -81,7 +86,8 @@ impl Loop {
         let (reports_in, reports) = mpsc::channel(WAITING_MAX);
         let (tags_in, tags) = mpsc::channel(1);
         let for_tags = (tags_in, status.shared_tags());
-        let fleet = Fleet::new(options.fleet, status.shared_fleet(), Arc::clone(&registry));
+        let orders = (options.gate, options.orders);
+        let fleet = Fleet::new(options.fleet, status.shared_fleet(), Arc::clone(&registry), orders);
         Loop {
             registry,
             services: Vec::new(),
@@ -139,6 +145,13 @@ impl Loop {
                     Some(Command::Save(reply)) => {
                         self.discovery.save();
                         let _ = reply.send(());
+                    }
+                    Some(Command::Order(wanted, reply)) => {
+                        self.fleet.order(wanted, reply, os::clock::now());
+                    }
+                    Some(Command::Orders(reply)) => {
+                        // The receiver may be gone.
+                        let _ = reply.send(self.fleet.orders());
                     }
                     Some(Command::Stop) | None => {
                         self.discovery.save();

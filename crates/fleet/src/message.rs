@@ -23,6 +23,8 @@ impl<'a> Message<'a> {
 
     /// The kind of slots lent: the receiver's start, then the form of `lend::wire`.
     pub const SLOTS: u8 = 3;
+    /// The kind of states of servers for the whole fleet: the receiver's start, then the form of `orders::wire`.
+    pub const ORDERS: u8 = 4;
     /// The kind of counts for rate limits: the receiver's start, then the form of `quota::wire`.
     pub const RATES: u8 = 5;
 

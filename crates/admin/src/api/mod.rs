@@ -4,10 +4,12 @@
 mod causes;
 mod changes;
 mod document;
+mod find;
 mod fleet;
 mod maintenance;
 #[cfg(test)]
 mod openapi;
+mod orders;
 mod reload;
 mod requests;
 mod routes;

@@ -1,18 +1,19 @@
 //! Changes an operator may make to a server at run time: its state and its weight. Both survive reloads
 //! and upgrades, until they are changed again or the process stops.
 
-use std::sync::Arc;
-
 use model::Address;
 
-use admin_api::services::{Service, StateRequest, WeightRequest};
+use admin_api::fleet::FleetConfirmation;
+use admin_api::services::{Service, StateChanged, StateRequest, WeightRequest};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use decide::{Endpoint, Endpoints, LiveService, ServerChange};
+use decide::{Endpoint, LiveService, ServerChange};
 
-use super::{Api, Context, Indented, find_service, services, unreadable_body, unreadable_path};
+use super::{
+    Api, Context, Indented, find, find_service, orders, services, unreadable_body, unreadable_path,
+};
 use crate::problem::Problem;
 
 /// Maximum weight, as in the configuration.
@@ -24,17 +25,25 @@ pub(super) async fn set_state(
     State(api): Api,
     path: ServerPath,
     body: Result<Json<StateRequest>, JsonRejection>,
-) -> Result<Indented<Service>, Problem> {
+) -> Result<Indented<StateChanged>, Problem> {
     let Path((service, server)) = path.map_err(unreadable_path)?;
     let published = api.published();
     let service = find_service(&published, &service)?;
-    let Json(StateRequest { state, dry_run }) = body.map_err(|rejection| {
+    let Json(StateRequest { state, dry_run, fleet }) = body.map_err(|rejection| {
         unreadable_body(&rejection, r#"{"state": "ready"}, "drain" or "maintenance""#)
     })?;
+    let members = if fleet { Some(orders::members(&api, service, &server)?) } else { None };
     if dry_run {
-        return preview(&api, service, &server, ServerChange::State(state));
+        let Indented(service) = preview(&api, service, &server, ServerChange::State(state))?;
+        let fleet = members.map(|members| FleetConfirmation { members, ..Default::default() });
+        return Ok(Indented(StateChanged { service, fleet }));
     }
-    change(&api, service, &server, |endpoint| {
+    if fleet {
+        let confirmation = orders::set(&api, service, &server, state).await?;
+        let service = services::now_of(&api, service);
+        return Ok(Indented(StateChanged { service, fleet: Some(confirmation) }));
+    }
+    let changed = change(&api, service, &server, |endpoint| {
         ServerChange::State(state).make(endpoint);
         tracing::info!(
             service = %service.name(),
@@ -43,7 +52,9 @@ pub(super) async fn set_state(
             state = state.as_str(),
             "server state changed through the admin API"
         );
-    })
+    });
+    let Indented(service) = changed?;
+    Ok(Indented(StateChanged { service, fleet: None }))
 }
 
 pub(super) async fn set_weight(
@@ -86,7 +97,7 @@ fn preview(
     change: ServerChange,
 ) -> Result<Indented<Service>, Problem> {
     let endpoints = service.endpoints();
-    let found = find(service, &endpoints, server)?;
+    let found = find::servers(service, &endpoints, server)?;
     let addresses: Vec<Address> = found.into_iter().map(|one| one.row.address).collect();
     let now = os::clock::now();
     let view = service.preview(&addresses, change, now);
@@ -101,7 +112,7 @@ fn change(
     change: impl Fn(&Endpoint),
 ) -> Result<Indented<Service>, Problem> {
     let endpoints = service.endpoints();
-    let found = find(service, &endpoints, server)?;
+    let found = find::servers(service, &endpoints, server)?;
     let turned = api.sources.switches.turn(|| found.into_iter().for_each(|one| change(one)));
     turned.ok_or_else(Problem::upgrading)?;
     let now = os::clock::now();
@@ -116,27 +127,4 @@ fn change(
         );
     }
     Ok(Indented(services::now_of(api, service)))
-}
-
-/// Returns the service's servers of that name or address: a name may stand for several addresses.
-fn find<'a>(
-    service: &LiveService,
-    endpoints: &'a Endpoints,
-    server: &str,
-) -> Result<Vec<&'a Arc<Endpoint>>, Problem> {
-    let by_address = Address::find(server).and_then(|address| endpoints.by_address(address));
-    let found: Vec<&Arc<Endpoint>> = match by_address {
-        Some(endpoint) => vec![endpoint],
-        None => endpoints.all.iter().filter(|endpoint| *endpoint.row.name == *server).collect(),
-    };
-    if found.is_empty() {
-        let known = endpoints.all.iter().map(|endpoint| endpoint.row.address.to_string());
-        let message = format!(
-            "service {:?} has no server at {server:?}; its servers: {}",
-            service.name(),
-            known.collect::<Vec<_>>().join(", ")
-        );
-        return Err(Problem::not_found("server_not_found", message));
-    }
-    Ok(found)
 }

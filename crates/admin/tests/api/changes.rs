@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use admin::{ReloadError, Sources};
+use admin::{NotOrdered, ReloadError, Sources};
+use admin_api::fleet::{Fleet, FleetConfirmation, FleetMember};
 use admin_api::receipt::Reload;
 use model::Administrative;
 use serde_json::json;
@@ -49,6 +50,32 @@ fn a_dry_run_says_what_a_change_would_do_and_changes_nothing() {
     assert_eq!(changed["tier"], "all_zones");
     let absent = "/api/v1/services/listings/servers/10.9.9.9:1/state";
     api.post(absent, r#"{"state": "drain", "dry_run": true}"#).problem(404, "server_not_found");
+}
+
+#[test]
+fn a_state_for_the_whole_fleet_needs_a_fleet_and_an_address_that_all_members_share() {
+    let server = "/api/v1/services/listings/servers/127.0.0.1:5001/state";
+    let own = || Some(FleetMember { name: "b1".to_owned(), ..FleetMember::default() });
+    for (fleet, refusal) in [
+        (None, "no_fleet"),
+        (Some(Fleet { error: Some("no socket".to_owned()), ..Fleet::default() }), "no_fleet"),
+        (Some(Fleet { own: own(), ..Fleet::default() }), "server_of_one_machine"),
+    ] {
+        let order = |_| -> Result<FleetConfirmation, NotOrdered> { panic!("it was ordered") };
+        let api = Api::with(Sources {
+            fleet: Some(Arc::new(move || fleet.clone())),
+            fleet_order: Some(Arc::new(order)),
+            ..sources()
+        });
+        for body in [
+            r#"{"state": "drain", "fleet": true}"#,
+            r#"{"state": "drain", "fleet": true, "dry_run": true}"#,
+        ] {
+            api.post(server, body).problem(409, refusal);
+        }
+        let state = api.registry.current().services[0].endpoints().all[0].state.administrative();
+        assert_eq!(state, Administrative::Ready);
+    }
 }
 
 #[test]

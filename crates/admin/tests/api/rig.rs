@@ -14,7 +14,8 @@ use admin_api::changes::Change;
 use admin_api::checks::{Endpoint, Plan, Probe, ProbeResults};
 use admin_api::findings::Findings;
 use admin_api::fleet::{
-    Datagrams, Fleet, FleetMember, IgnoredMember, SharedProbes, SharedRates, SharedSlots,
+    Datagrams, Fleet, FleetMember, FleetOrder, FleetOrders, IgnoredMember, SharedProbes,
+    SharedRates, SharedSlots,
 };
 use admin_api::published::{PublishedRoute, PublishedRoutes, TagSource};
 use admin_api::receipt::{
@@ -24,7 +25,9 @@ use admin_api::services::{RefusedEntry, ServiceSource};
 use admin_api::status::{Acme, AcmeCertificate, AcmeFailure, AcmeRefusal, Registration};
 use decide::Registry;
 use model::histogram::SharedHistogram;
-use model::{Address, AddressFound, Cause, Material, Mirrored, Moment, TcpSample, Timings};
+use model::{
+    Address, AddressFound, Administrative, Cause, Material, Mirrored, Moment, TcpSample, Timings,
+};
 use observe::exposition::{
     BudgetGauges, KeySetGauges, ProbeGauges, RegistrationGauges, ReloadGauges, SourceGauges,
     SourcesGauges, TagGauges, TelemetryGauges,
@@ -168,6 +171,17 @@ fn fleet() -> Fleet {
             untracked: 0,
             unknown: 0,
         },
+        orders: FleetOrders {
+            drain: 1,
+            maintenance: 0,
+            servers: vec![FleetOrder {
+                service: "listings".to_owned(),
+                address: "10.0.1.5:80".to_owned(),
+                state: Administrative::Drain.into(),
+                member: "edge-2".to_owned(),
+            }],
+            refused: 0,
+        },
         datagrams: Datagrams {
             accepted: 900,
             refused: BTreeMap::from([("unknown_key".to_owned(), 3)]),
@@ -252,6 +266,7 @@ pub(crate) fn sources() -> Sources {
             vec![TelemetryGauges { signal: "traces", sent: 7, dropped: vec![("queue_full", 1)] }]
         })),
         server_sources: Some(Arc::new(|| HashMap::from([(Arc::from("listings"), source())]))),
+        fleet_order: None,
         published_routes: Some(Arc::new(published_routes)),
         fleet: Some(Arc::new(|| Some(fleet()))),
         registrations: Some(Arc::new(|| HashMap::from([(Arc::from("public"), registration())]))),

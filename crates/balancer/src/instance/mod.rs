@@ -23,6 +23,7 @@ use crate::departing::Departing;
 use crate::explain_token::ExplainToken;
 use crate::exporter::Exporter;
 use crate::fixed_settings::FixedSettings;
+use crate::fleet_orders;
 use crate::garbage::Garbage;
 use crate::maintenance;
 use crate::management::{Managed, Management};
@@ -62,6 +63,8 @@ pub(crate) struct Known {
     pub(crate) servers: Option<ServerStates>,
     /// What operators have put into maintenance.
     pub(crate) maintenance: Vec<handover::Maintenance>,
+    /// States of servers that are set for the whole fleet.
+    pub(crate) orders: Vec<handover::FleetOrder>,
     /// The latest changes.
     pub(crate) changes: Vec<Change>,
 }
@@ -160,10 +163,10 @@ impl Balancer {
 
         // Then the configuration comes into force, and probes and lookups start. Clients wait in
         // the listen queue until every name has been looked up.
-        let counters = Arc::new(observe::Registry::new());
-        let (options, alarm) = control_options(&snapshot, &sockets)?;
+        let switches = sources.switches.clone();
+        let (options, alarm) = control_options(&snapshot, &sockets, &switches, &mut known)?;
         let control = start_control(&registry, &mut snapshot, with_routes, options, &mut known)?;
-        configure(&counters, &registry.current());
+        let counters = new_counters(&registry.current());
 
         // The workers accept the waiting clients.
         sockets.grow(workers);
@@ -185,12 +188,12 @@ impl Balancer {
 
         // The API comes last; everything that it shows exists by now.
         let ready = Arc::new(AtomicBool::new(true));
-        let switches = sources.switches.clone();
         let managed = Managed {
             snapshot: &snapshot,
             registry: &registry,
             counters: &counters,
             control: control.status(),
+            orderer: control.orderer(),
             ready: &ready,
             workers,
             in_flight: proxy.in_flight_reader(),
@@ -370,6 +373,14 @@ impl Balancer {
         }
     }
 
+    /// Returns the states of servers that are set for the whole fleet, for the process that takes over.
+    pub(crate) fn fleet_orders(&self) -> Vec<handover::FleetOrder> {
+        let orders = self.control.orders().inspect_err(|error| {
+            tracing::warn!(%error, "states of servers for the whole fleet are not handed over");
+        });
+        fleet_orders::to_handover(orders.unwrap_or_default(), os::clock::now())
+    }
+
     /// Returns the history of traffic, for the process that takes over.
     pub(crate) fn history(&self) -> Vec<u8> {
         traffic_history::lock(&self.management.history).save()
@@ -433,6 +444,12 @@ fn new_identity() -> proxy::Identity {
     proxy::Identity::new(RandomState::new().hash_one(std::process::id()))
 }
 
+fn new_counters(published: &Published) -> Arc<observe::Registry> {
+    let counters = Arc::new(observe::Registry::new());
+    configure(&counters, published);
+    counters
+}
+
 fn start_workers(options: proxy::Options) -> Result<proxy::Handle, Vec<String>> {
     proxy::start(options).map_err(|error| vec![format!("cannot start the workers: {error}")])
 }
@@ -441,9 +458,15 @@ fn start_workers(options: proxy::Options) -> Result<proxy::Handle, Vec<String>> 
 fn control_options(
     snapshot: &Snapshot,
     sockets: &Sockets,
+    switches: &admin::Switches,
+    known: &mut Known,
 ) -> Result<(control::Options, Arc<OnceLock<proxy::Alarm>>), Vec<String>> {
     let alarm = Arc::new(OnceLock::new());
+    let switches = switches.clone();
+    let orders = std::mem::take(&mut known.orders);
     let options = control::Options {
+        gate: Arc::new(move |change| switches.turn(change).is_some()),
+        orders: fleet_orders::from_handover(orders, os::clock::now()),
         server_down: ring(&alarm),
         state_file: Some(state_directory::servers_file(snapshot)),
         fleet: sockets.copy_of_fleet().map_err(|error| vec![format!("fleet: {error}")])?,

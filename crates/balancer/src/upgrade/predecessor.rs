@@ -28,6 +28,7 @@ pub(crate) struct Predecessor {
     handed: Handed,
     servers: ServerStates,
     maintenance: Vec<handover::Maintenance>,
+    orders: Vec<handover::FleetOrder>,
     changes: Vec<Change>,
     history: Option<Vec<u8>>,
     identity: Option<proxy::Identity>,
@@ -57,6 +58,7 @@ impl Predecessor {
             handed: Handed::default(),
             servers: ServerStates::default(),
             maintenance: Vec::new(),
+            orders: Vec::new(),
             changes: Vec::new(),
             history: None,
             identity: None,
@@ -104,6 +106,7 @@ impl Predecessor {
         }
         self.servers = ServerStates::from_handover(manifest.servers);
         self.maintenance = manifest.maintenance;
+        self.orders = manifest.orders;
         self.changes = manifest.changes;
         // Older versions do not send it.
         self.history = manifest.history.and_then(|number| {
@@ -135,6 +138,11 @@ impl Predecessor {
     /// Takes what operators have put into maintenance.
     pub(crate) fn take_maintenance(&mut self) -> Vec<handover::Maintenance> {
         std::mem::take(&mut self.maintenance)
+    }
+
+    /// Takes the states of servers that are set for the whole fleet.
+    pub(crate) fn take_orders(&mut self) -> Vec<handover::FleetOrder> {
+        std::mem::take(&mut self.orders)
     }
 
     /// Takes the latest changes.

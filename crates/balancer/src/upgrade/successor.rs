@@ -120,6 +120,7 @@ fn start(
         }),
         servers: states.to_handover(),
         maintenance: maintenance::to_handover(&balancer.registry),
+        orders: balancer.fleet_orders(),
         instance: Some(balancer.identity().id().to_string()),
         history: history.as_ref().map(AsRawFd::as_raw_fd),
         changes: balancer.changes(),

@@ -15,9 +15,11 @@ use health::shared::exchange::Exchange;
 use model::Moment;
 use tokio::net::UdpSocket;
 
+use super::orders::{FleetOrders, Gate};
 use super::rates::SharedRates;
 use super::slots::SharedSlots;
 use super::state::{DatagramCounts, FleetMember, FleetState};
+use crate::order::HandedOrder;
 use crate::probe::{Heard, Prober};
 
 /// The version of the messages that this program knows, which members tell each other.
@@ -44,6 +46,7 @@ pub(super) struct Member {
     others: HashMap<StartId, fleet::Member>,
     slots: SharedSlots,
     rates: SharedRates,
+    orders: FleetOrders,
     /// The list of members has changed since it was applied to the shared probes.
     is_changed: bool,
     /// Other members of the zone: where they are, and the starts of their processes.
@@ -63,6 +66,7 @@ impl Member {
         zone: Option<&Arc<str>>,
         socket: std::net::UdpSocket,
         registry: &Arc<Registry>,
+        (gate, handed): (&Gate, &[HandedOrder]),
         prober: &mut Prober,
         now: Moment,
     ) -> Result<Member, String> {
@@ -92,6 +96,8 @@ impl Member {
         let slots = SharedSlots::new(Arc::clone(registry), own, now);
         let mut rates = SharedRates::new(Arc::clone(registry), own, now);
         rates.set_key(first)?;
+        let (registry, gate) = (Arc::clone(registry), Arc::clone(gate));
+        let orders = FleetOrders::new(registry, gate, own, handed.to_vec(), now);
         tracing::info!(name = %own.name, address = %own.address, "joining the fleet");
         Ok(Member {
             settings: Arc::clone(settings),
@@ -102,6 +108,7 @@ impl Member {
             others: HashMap::new(),
             slots,
             rates,
+            orders,
             is_changed: false,
             peers: Vec::new(),
             counts: DatagramCounts::default(),
@@ -143,6 +150,7 @@ impl Member {
         self.membership.join(addresses, now);
         self.slots.set_listed(addresses, now);
         self.rates.set_listed(addresses);
+        self.orders.set_listed(addresses);
         self.flush();
     }
 
@@ -172,6 +180,11 @@ impl Member {
     /// The slots that the fleet shares.
     pub(super) fn slots(&mut self) -> &mut SharedSlots {
         &mut self.slots
+    }
+
+    /// The states of servers that are set for the whole fleet.
+    pub(super) fn orders(&mut self) -> &mut FleetOrders {
+        &mut self.orders
     }
 
     /// When the servers may be followed.
@@ -213,6 +226,8 @@ impl Member {
         self.send_slots(&messages);
         let messages = self.rates.tick(now);
         self.send_rates(&messages);
+        let messages = self.orders.turn(now);
+        self.send_all(Message::ORDERS, &messages);
         self.warn_of_conflicts(now);
         let Some(exchange) = prober.shared_mut() else { return };
         for batch in exchange.batches(now) {
@@ -232,7 +247,8 @@ impl Member {
 
     pub(super) fn next_due(&self) -> Moment {
         let others = [self.membership.next_due(), self.rates.next_due()];
-        others.into_iter().flatten().fold(self.slots.next_due(), Moment::min)
+        let due = self.slots.next_due().min(self.orders.next_due());
+        others.into_iter().flatten().fold(due, Moment::min)
     }
 
     pub(super) fn state(&self, prober: &mut Prober, now: Moment) -> FleetState {
@@ -250,6 +266,7 @@ impl Member {
             ignored,
             slots: self.slots.state(),
             rates: self.rates.state(),
+            orders: self.orders.state(),
             counts: self.counts.clone(),
             name_conflicts: counts.name_conflicts,
             rejoins: counts.rejoins,
@@ -311,6 +328,20 @@ impl Member {
                     return;
                 }
             }
+            Some(Message::Other { kind: Message::ORDERS, bytes }) => {
+                let own = self.membership.own().start;
+                let read = addressed_to(own, bytes).zip(other).and_then(|(bytes, other)| {
+                    let answers = self.orders.on_message(other, bytes, now)?;
+                    Some((other.address, other.start, answers))
+                });
+                let Some((to, start, answers)) = read else {
+                    self.counts.unread += 1;
+                    return;
+                };
+                for answer in answers {
+                    self.send_one(Message::ORDERS, to, start, &answer);
+                }
+            }
             Some(Message::Other { .. }) | None => {
                 self.counts.unread += 1;
                 return;
@@ -362,17 +393,26 @@ impl Member {
         }
         self.slots.set_live(self.membership.members(), now);
         self.rates.set_live(self.membership.members());
+        self.orders.set_live(self.membership.members(), now);
         let own = self.membership.own();
         let peers = self.membership.members().filter(|other| other.zone == own.zone);
         self.peers = peers.map(|other| (other.address, other.start)).collect();
     }
 
     fn send_slots(&mut self, messages: &[(SocketAddr, StartId, Vec<u8>)]) {
+        self.send_all(Message::SLOTS, messages);
+    }
+
+    fn send_all(&mut self, kind: u8, messages: &[(SocketAddr, StartId, Vec<u8>)]) {
         for (to, start, bytes) in messages {
-            let mut payload = Vec::new();
-            put(Message::SLOTS, *start, bytes, &mut payload);
-            self.send(*to, &payload);
+            self.send_one(kind, *to, *start, bytes);
         }
+    }
+
+    fn send_one(&mut self, kind: u8, to: SocketAddr, start: StartId, bytes: &[u8]) {
+        let mut payload = Vec::new();
+        put(kind, start, bytes, &mut payload);
+        self.send(to, &payload);
     }
 
     /// Sends counts for rate limits to all others.
@@ -387,9 +427,7 @@ impl Member {
         others.rotate_left(first);
         for bytes in messages {
             for (to, start) in &others {
-                let mut payload = Vec::new();
-                put(Message::RATES, *start, bytes, &mut payload);
-                self.send(*to, &payload);
+                self.send_one(Message::RATES, *to, *start, bytes);
             }
         }
     }

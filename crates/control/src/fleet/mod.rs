@@ -1,25 +1,30 @@
 //! This balancer as a member of its fleet: its socket, the list of the others, and the health checks, servers'
-//! slots and rate limits that they share.
+//! slots, rate limits and states of servers that they share.
 //!
 //! Nothing is sent before [`Fleet::serve`]: until then a predecessor may be the member of this name. The
 //! crate `fleet` decides who the members are, `health::shared` who probes what, `lend` who may use how many slots,
-//! `quota` what counts for rate limits; here are the socket and the clock.
+//! `quota` what counts for rate limits, `orders` which states of servers are set for all; here are the socket and the
+//! clock.
 
 mod member;
+mod orders;
 mod rates;
 mod slots;
 mod state;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use decide::{LiveService, Registry};
 use model::{Moment, Snapshot};
 use tokio::sync::Notify;
 
+use crate::order::{Confirmed, FleetOrder, HandedOrder, NotOrdered};
 use crate::probe::{Heard, Prober};
 use member::Member;
+pub use orders::{Gate, OrdersState, ShownOrder};
 pub use rates::RatesState;
 pub use slots::SlotsState;
 pub(crate) use state::Shared;
@@ -34,6 +39,10 @@ const BIND_AGAIN: Duration = Duration::from_secs(1);
 /// The fleet that the configuration states, and this process's place in it.
 pub(crate) struct Fleet {
     registry: Arc<Registry>,
+    /// Through which servers are changed.
+    gate: Gate,
+    /// The orders of the process before this one, until there is a member.
+    handed: Vec<HandedOrder>,
     /// A worker needs a slot that the fleet shares, or has freed one.
     news: Arc<Notify>,
     shown: Arc<Shared>,
@@ -60,12 +69,15 @@ impl Fleet {
         bound: Option<(SocketAddr, UdpSocket)>,
         shown: Arc<Shared>,
         registry: Arc<Registry>,
+        (gate, handed): (Gate, Vec<HandedOrder>),
     ) -> Fleet {
         let news = Arc::new(Notify::new());
         let told = Arc::clone(&news);
         registry.set_news(Arc::new(move || told.notify_one()));
         Fleet {
             registry,
+            gate,
+            handed,
             news,
             shown,
             is_configured: false,
@@ -147,6 +159,36 @@ impl Fleet {
     /// Servers have changed.
     pub(crate) fn note_servers(&mut self) {
         self.slots_are_old = true;
+        if let Some(member) = &mut self.member {
+            member.orders().note_servers();
+        }
+    }
+
+    /// Makes an order for all members. `reply` is sent when all have confirmed it, or a few seconds later.
+    pub(crate) fn order(
+        &mut self,
+        wanted: FleetOrder,
+        reply: SyncSender<Result<Confirmed, NotOrdered>>,
+        now: Moment,
+    ) {
+        match &mut self.member {
+            Some(member) => {
+                member.orders().order(wanted, reply, now);
+                self.show_at = now;
+            }
+            None => {
+                // The receiver may be gone.
+                let _ = reply.send(Err(NotOrdered::NotMember));
+            }
+        }
+    }
+
+    /// Returns the orders that this process knows, for the one that takes its place.
+    pub(crate) fn orders(&mut self) -> Vec<HandedOrder> {
+        match &mut self.member {
+            Some(member) => member.orders().to_hand_over(),
+            None => self.handed.clone(),
+        }
     }
 
     /// Follows the servers of the services whose limits the fleet shares, if they have changed.
@@ -227,13 +269,16 @@ impl Fleet {
         let begun =
             socket.map_err(|error| format!("cannot listen on {}: {error}", settings.address));
         let begun = begun.and_then(|socket| {
-            Member::begin(settings, self.zone.as_ref(), socket, &self.registry, prober, now)
+            let orders = (&self.gate, &*self.handed);
+            let (zone, registry) = (self.zone.as_ref(), &self.registry);
+            Member::begin(settings, zone, socket, registry, orders, prober, now)
         });
         match begun {
             Ok(mut member) => {
                 member.rates().follow(&self.registry.current().snapshot);
                 member.join(&self.addresses, now);
                 self.member = Some(member);
+                self.handed = Vec::new();
                 self.slots_are_old = true;
                 self.show_at = now;
             }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fleet::seal::Refusal;
 use health::shared::exchange::Shares;
 
+use super::orders::OrdersState;
 use super::rates::RatesState;
 use super::slots::SlotsState;
 
@@ -28,6 +29,8 @@ pub struct FleetState {
     pub slots: SlotsState,
     /// The rate limits that hold over the fleet.
     pub rates: RatesState,
+    /// The states of servers that are set for the whole fleet.
+    pub orders: OrdersState,
     /// What was received and sent.
     pub counts: DatagramCounts,
     /// Messages from another process that has this member's name.

@@ -34,6 +34,15 @@ pub(super) fn write_fleet(fleet: &FleetGauges, families: &mut Families) {
     if let Some(rates) = &fleet.rates {
         write_rates(rates, families);
     }
+    let mut orders = families.family(
+        "weir_fleet_orders",
+        Kind::Gauge,
+        None,
+        "Servers whose state is set for the whole fleet, as this balancer knows: drain, maintenance.",
+    );
+    for (state, count) in fleet.orders {
+        orders.sample(&[("state", &state)], count as u64);
+    }
     let mut datagrams = families.family(
         "weir_fleet_datagrams",
         Kind::Counter,

@@ -66,6 +66,8 @@ pub struct FleetGauges {
     pub slots: Option<FleetSlotGauges>,
     /// The rate limits that hold over the fleet; `None`: there are none.
     pub rates: Option<FleetRateGauges>,
+    /// Servers whose state is set for the whole fleet, by state.
+    pub orders: [(&'static str, usize); 2],
     /// Datagrams, by result.
     pub datagrams: Vec<(String, u64)>,
     /// Bytes received.

@@ -216,6 +216,7 @@ fn fleet() -> FleetGauges {
             slots: [("share", 16), ("lent", 3), ("borrowed", 2)],
         }),
         rates: Some(FleetRateGauges { limits: 2, keys: 35, part: 0.75, untracked: 0 }),
+        orders: [("drain", 2), ("maintenance", 1)],
         datagrams: vec![("accepted".into(), 900), ("unknown_key".into(), 3), ("sent".into(), 800)],
         received_bytes: 90_000,
         sent_bytes: 80_000,

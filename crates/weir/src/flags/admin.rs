@@ -95,6 +95,11 @@ pub(crate) struct ServerArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
+    /// Do it at every member of the fleet, and print which of them have confirmed it. Members that start later or
+    /// cannot be reached follow
+    #[arg(long)]
+    pub(crate) fleet: bool,
+
     #[command(flatten)]
     pub(crate) admin: AdminArgs,
 }
@@ -130,6 +135,11 @@ pub(crate) struct MaintenanceArgs {
     /// Change nothing: print which servers of the service would receive new requests
     #[arg(long, requires = "server")]
     pub(crate) dry_run: bool,
+
+    /// Do it at every member of the fleet, and print which of them have confirmed it. Members that start later or
+    /// cannot be reached follow
+    #[arg(long, requires = "server")]
+    pub(crate) fleet: bool,
 
     #[command(flatten)]
     pub(crate) admin: AdminArgs,

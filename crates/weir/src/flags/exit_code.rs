@@ -10,7 +10,8 @@ Exit codes:
      for `check`, a valid file that could not be served on this host;
      for `doctor`, a warning or a critical finding;
      for `lab run`, a result that is not as expected;
-     for `explain route`, no route matches
+     for `explain route`, no route matches;
+     with --fleet, a member that has not confirmed the change
   2  a mistake on the command line or in the configuration
   3  `bench` could not start as many requests as intended; `bench limit` found
      its own limit, not the server's
@@ -42,6 +43,8 @@ pub(crate) enum Exit {
     Findings,
     /// No route matches the request that was asked about.
     NoRoute,
+    /// A member of the fleet has not confirmed a change.
+    Unconfirmed,
     /// Something outside the configuration failed.
     Failed,
     /// The command line or the configuration is wrong.
@@ -60,7 +63,7 @@ impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(match exit {
             Exit::Done => 0,
-            Exit::Failed | Exit::Findings | Exit::NoRoute => 1,
+            Exit::Failed | Exit::Findings | Exit::NoRoute | Exit::Unconfirmed => 1,
             Exit::Mistake => 2,
             Exit::Limited => 3,
             Exit::Broken => 4,

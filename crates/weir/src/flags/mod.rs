@@ -137,7 +137,7 @@ pub(crate) enum Verb {
     /// Drain a server: it finishes its requests and gets no new ones
     ///
     /// Calls the admin API of a balancer on this machine. Takes effect at once, until `weir ready` or
-    /// until the balancer is restarted.
+    /// until the balancer is restarted. With `--fleet`, all balancers of its fleet do the same.
     Drain(ServerArgs),
     /// Put a server back into service after `weir drain` or `weir maintenance`
     Ready(ServerArgs),
@@ -325,7 +325,9 @@ mod tests {
         let Verb::Top(TopArgs { admin }) = cli.verb else { panic!("not top") };
         assert_eq!(admin.address.to_string(), "[::1]:9900");
         let cli = parse(&["drain", "s", "10.0.0.1:80", "--admin", "unix:/run/x"]).unwrap();
-        let Verb::Drain(ServerArgs { service, server, dry_run: false, admin }) = cli.verb else {
+        let Verb::Drain(ServerArgs { service, server, dry_run: false, fleet: false, admin }) =
+            cli.verb
+        else {
             panic!("not drain");
         };
         assert_eq!((&*service, &*server), ("s", "10.0.0.1:80"));

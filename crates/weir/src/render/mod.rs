@@ -4,6 +4,7 @@
 
 mod acme;
 pub(crate) mod columns;
+mod fleet;
 mod plan;
 mod routes;
 mod services;

@@ -8,7 +8,6 @@ use std::time::Duration;
 use admin_api::Word;
 use admin_api::causes::Cause;
 use admin_api::findings::{Findings, SeenFinding};
-use admin_api::fleet::{FleetSummary, SharedProbes, SharedRates, SharedSlots};
 use admin_api::maintenance::Maintenance;
 use admin_api::published::TagSource;
 use admin_api::requests::{Request, Requests};
@@ -17,20 +16,15 @@ use admin_api::status::{Registration, Status};
 use admin_api::traffic::{ServerWindow, ServiceTraffic, Traffic};
 use diagnose::finding::Finding;
 use diagnose::kinds::{grouped, others};
-use diagnose::words::{plural, thousands};
+use diagnose::words::thousands;
 use model::units::show_duration;
 use model::{Fault, Standing};
 use serde::{Deserialize, Serialize};
 
 use super::acme;
 use super::columns::Columns;
+use super::fleet;
 use super::traffic;
-
-/// Fewer messages from another process of a member's name are those from before a restart.
-const NAME_CONFLICTS_MIN: u64 = 10;
-
-/// Members that do not answer are named up to this number.
-const MISSING_SHOWN_MAX: usize = 3;
 
 /// Causes named per service; the rest is one number.
 const CAUSES_SHOWN_MAX: usize = 8;
@@ -84,18 +78,7 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "routes from tags in Consul: {}", tag_source(source));
     }
-    if let Some(fleet) = &look.status.fleet {
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "fleet: {}", self::fleet(fleet));
-        if fleet.slots.servers > 0 {
-            // Writing to a String cannot fail.
-            let _ = writeln!(out, "limits: {}", shared_slots(&fleet.slots));
-        }
-        if fleet.rates.limits > 0 {
-            // Writing to a String cannot fail.
-            let _ = writeln!(out, "rate limits: {}", shared_rates(&fleet.rates));
-        }
-    }
+    out.push_str(&look.status.fleet.as_ref().map(fleet::text).unwrap_or_default());
     for row in &look.status.maintenance {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{}", maintenance(row));
@@ -140,99 +123,6 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
     out.push_str(&look.status.acme.as_ref().map(acme::text).unwrap_or_default());
     out.push_str(&look.under_way.as_ref().map(slowest).unwrap_or_default());
     out
-}
-
-/// Returns one line on the fleet.
-fn fleet(fleet: &FleetSummary) -> String {
-    if let Some(error) = &fleet.error {
-        return format!("not a member: {error}");
-    }
-    let FleetSummary { members, members_in_zone, probes, ignored, .. } = fleet;
-    let SharedProbes { assigned, stood_in, relied } = probes;
-    let name = fleet.name.as_deref().unwrap_or_default();
-    let members = plural(*members as u64, "member");
-    let mut out = format!(
-        "{name} is one of {members}, {members_in_zone} in its zone; of the health checks, it runs {assigned} for the zone and takes {relied} from others"
-    );
-    if *stood_in > 0 {
-        // Writing to a String cannot fail.
-        let _ = write!(out, ", and runs {stood_in} since results of others are missing or differ");
-    }
-    if fleet.name_conflicts >= NAME_CONFLICTS_MIN {
-        out.push_str("; another process has its name");
-    }
-    for one in ignored {
-        let probes = plural(one.probes as u64, "check");
-        // Writing to a String cannot fail.
-        let _ = write!(
-            out,
-            "; what {} says about {probes} contradicts its own and is ignored",
-            one.name
-        );
-    }
-    out
-}
-
-/// Returns one line on the servers whose concurrency limits the fleet shares.
-fn shared_slots(slots: &SharedSlots) -> String {
-    let SharedSlots { servers, is_settled, missing, share, lent, borrowed } = slots;
-    let servers = plural(*servers as u64, "server");
-    let share = plural(*share, "slot");
-    let mut out =
-        format!("{servers} shared, this balancer has {share}, {lent} lent, {borrowed} borrowed");
-    let named = match listed(missing) {
-        Some(named) => named,
-        None if *is_settled => return out,
-        None => "the other members".to_owned(),
-    };
-    // Writing to a String cannot fail.
-    let _ = if *is_settled {
-        write!(out, "; no answer from {named}, whose shares are unused")
-    } else {
-        write!(out, "; waits for {named} to agree")
-    };
-    out
-}
-
-/// Returns one line on the rate limits that hold over the fleet.
-fn shared_rates(rates: &SharedRates) -> String {
-    let SharedRates { limits, keys, part, missing, untracked, unknown } = rates;
-    let limits = plural(*limits as u64, "limit");
-    let keys = plural(*keys as u64, "key");
-    let mut out = format!("{limits} shared, {keys} with requests at other members");
-    if let Some(missing) = listed(missing) {
-        let percent = part * 100.0;
-        // Writing to a String cannot fail.
-        let _ = write!(out, "; no answer from {missing}, so {percent:.0}% of each limit is used");
-    }
-    if *untracked > 0 {
-        let requests = plural(*untracked, "request");
-        // Writing to a String cannot fail.
-        let _ = write!(
-            out,
-            "; since the start, {requests} counted here alone, as too many keys were in use"
-        );
-    }
-    if *unknown > 0 {
-        let counts = plural(*unknown, "count");
-        // Writing to a String cannot fail.
-        let _ =
-            write!(out, "; since the start, {counts} for limits that this balancer does not have");
-    }
-    out
-}
-
-/// Returns the names, the first of them if there are many; `None`: there are none.
-fn listed(names: &[String]) -> Option<String> {
-    let mut named: Vec<String> = names.iter().take(MISSING_SHOWN_MAX).cloned().collect();
-    match names.len() - named.len() {
-        0 => {}
-        more => named.push(format!("{more} more")),
-    }
-    match named.split_last()? {
-        (last, []) => Some(last.clone()),
-        (last, others) => Some(format!("{} and {last}", others.join(", "))),
-    }
 }
 
 /// Returns one line on the routes that services publish.
@@ -584,30 +474,6 @@ mod tests {
     /// What an API answered, as `weir status` reads it.
     fn look(value: serde_json::Value) -> Look {
         serde_json::from_value(value).unwrap()
-    }
-
-    #[test]
-    fn slots_that_the_fleet_shares_are_one_line_with_the_members_that_do_not_answer() {
-        let said = |settled: bool, missing: &[&str]| {
-            let slots = json!({
-                "servers": 12, "is_settled": settled, "missing": missing, "share": 16, "lent": 3,
-                "borrowed": 2,
-            });
-            let said = text(&look(json!({ "fleet": { "name": "b1", "slots": slots } })), false);
-            let line = said.lines().find_map(|line| line.strip_prefix("limits: "));
-            let counts = "12 servers shared, this balancer has 16 slots, 3 lent, 2 borrowed";
-            line.unwrap().strip_prefix(counts).unwrap().to_owned()
-        };
-        assert_eq!(said(true, &[]), "");
-        assert_eq!(said(true, &["a:1"]), "; no answer from a:1, whose shares are unused");
-        assert_eq!(said(false, &[]), "; waits for the other members to agree");
-        assert_eq!(said(false, &["a:1"]), "; waits for a:1 to agree");
-        let three = said(false, &["a:1", "b:1", "c:1"]);
-        assert_eq!(three, "; waits for a:1, b:1 and c:1 to agree");
-        let five = said(false, &["a:1", "b:1", "c:1", "d:1", "e:1"]);
-        assert_eq!(five, "; waits for a:1, b:1, c:1 and 2 more to agree");
-        let without = text(&look(json!({ "fleet": { "name": "b1" } })), false);
-        assert!(!without.contains("limits:"), "{without}");
     }
 
     /// A balancer with one service of three servers.

@@ -10,10 +10,10 @@ use crate::flags::{Exit, MaintenanceArgs, ServerArgs};
 use crate::render::status;
 
 pub(crate) fn run(args: MaintenanceArgs) -> Exit {
-    let MaintenanceArgs { service, server, route, off, retry_after, dry_run, admin } = args;
+    let MaintenanceArgs { service, server, route, off, retry_after, dry_run, fleet, admin } = args;
     let (kind, name) = match (service, server, route) {
         (Some(service), Some(server), _) => {
-            let args = ServerArgs { service, server, dry_run, admin };
+            let args = ServerArgs { service, server, dry_run, fleet, admin };
             return server_state::run(&args, Administrative::Maintenance);
         }
         (Some(service), None, _) => (Maintained::Service, service),

@@ -3,33 +3,79 @@
 
 use std::fmt::Write as _;
 
-use admin_api::services::{Server, Service, StateRequest};
+use admin_api::fleet::{FleetConfirmation, UnconfirmedMember};
+use admin_api::services::{Server, Service, StateChanged, StateRequest};
+use diagnose::words::plural;
 use model::Administrative;
 
-use super::check::print;
+use super::check::{print, print_on};
 use crate::api_client::{Client, ClientError, segment};
 use crate::flags::{Exit, ServerArgs};
 
-/// Servers that a dry run lists.
+/// Servers that a dry run lists, and members that are named.
 const LISTED_MAX: usize = 10;
 
 pub(crate) fn run(args: &ServerArgs, state: Administrative) -> Exit {
-    let ServerArgs { service: name, server, dry_run, admin } = args;
-    let wanted = StateRequest { state, dry_run: *dry_run };
-    match Client::new(admin).and_then(|client| ask(&client, name, server, wanted)) {
-        Ok(service) if *dry_run => print(&foreseen(&service, name, server)),
-        Ok(service) => print(&summary(&service, name, server)),
-        Err(error) => error.tell(),
+    let ServerArgs { service: name, server, dry_run, fleet, admin } = args;
+    let wanted = StateRequest { state, dry_run: *dry_run, fleet: *fleet };
+    let changed = match Client::new(admin).and_then(|client| ask(&client, name, server, wanted)) {
+        Ok(changed) => changed,
+        Err(error) => return error.tell(),
+    };
+    let mut text = if *dry_run {
+        foreseen(&changed.service, name, server)
+    } else {
+        summary(&changed.service, name, server)
+    };
+    if *fleet {
+        // A balancer of an earlier version refuses the request.
+        let confirmation = changed.fleet.unwrap_or_default();
+        text.push_str(&confirmed(&confirmation, *dry_run));
+        if !*dry_run && !confirmation.unconfirmed.is_empty() {
+            return match print_on(&text) {
+                Err(Exit::Failed) => Exit::Failed,
+                Ok(()) | Err(_) => Exit::Unconfirmed,
+            };
+        }
     }
+    print(&text)
 }
 
-/// Sets the state of a server, or only asks what that would do; returns its service as it is then.
+/// Returns the line that says which members have confirmed a state.
+fn confirmed(confirmation: &FleetConfirmation, is_dry_run: bool) -> String {
+    let FleetConfirmation { members, confirmed, unconfirmed } = confirmation;
+    if is_dry_run {
+        return format!("fleet: {} would be asked\n", plural(*members as u64, "member"));
+    }
+    let mut out = format!("fleet: {confirmed} of {members} members have confirmed");
+    if !unconfirmed.is_empty() {
+        let named = unconfirmed.iter().take(LISTED_MAX);
+        let mut named: Vec<String> = named.map(member).collect();
+        match unconfirmed.len() - named.len() {
+            0 => {}
+            more => named.push(format!("{more} more")),
+        }
+        // Writing to a String cannot fail.
+        let _ = write!(out, " within 3 s; not confirmed by {}", named.join(", "));
+    }
+    out.push('\n');
+    out
+}
+
+/// Returns a member's name and address; a listed one that does not answer has no name.
+fn member(member: &UnconfirmedMember) -> String {
+    let UnconfirmedMember { name, address } = member;
+    if name.is_empty() { address.clone() } else { format!("{name} ({address})") }
+}
+
+/// Sets the state of a server, or only asks what that would do; returns its service as it is then, and
+/// which members of the fleet have confirmed it.
 pub(super) fn ask(
     client: &Client,
     service: &str,
     server: &str,
     wanted: StateRequest,
-) -> Result<Service, ClientError> {
+) -> Result<StateChanged, ClientError> {
     let (service, server) = (segment(service), segment(server));
     let path = format!("/api/v1/services/{service}/servers/{server}/state");
     client.post(&path, &wanted)
@@ -123,5 +169,29 @@ mod tests {
              10.0.0.2:80 of s: drain, 2 in flight\n\
              1 of 3 servers take new work: enough of the own zone is ready\n"
         );
+    }
+
+    #[test]
+    fn members_that_have_not_confirmed_are_named() {
+        let said = |confirmed: usize, missing: &[&str], is_dry_run| {
+            let missing: Vec<_> = missing
+                .iter()
+                .map(|name| json!({ "name": name, "address": "10.0.0.7:7946" }))
+                .collect();
+            let value = json!({ "members": 3, "confirmed": confirmed, "unconfirmed": missing });
+            super::confirmed(&serde_json::from_value(value).unwrap(), is_dry_run)
+        };
+        assert_eq!(said(3, &[], false), "fleet: 3 of 3 members have confirmed\n");
+        assert_eq!(
+            said(2, &["lb-3"], false),
+            "fleet: 2 of 3 members have confirmed within 3 s; not confirmed by lb-3 (10.0.0.7:7946)\n"
+        );
+        assert_eq!(
+            said(1, &["", "lb-3"], false),
+            "fleet: 1 of 3 members have confirmed within 3 s; not confirmed by 10.0.0.7:7946, lb-3 (10.0.0.7:7946)\n"
+        );
+        let many = ["a"; LISTED_MAX + 2];
+        assert!(said(0, &many, false).contains("a (10.0.0.7:7946), 2 more\n"));
+        assert_eq!(said(0, &[], true), "fleet: 3 members would be asked\n");
     }
 }

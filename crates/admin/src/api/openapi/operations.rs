@@ -12,7 +12,7 @@ use admin_api::published::PublishedRoutes;
 use admin_api::receipt::{Reload, Reloads, Upgrade};
 use admin_api::requests::{EndedRequests, Requests};
 use admin_api::routes::RouteExplanation;
-use admin_api::services::{Service, Services, StateRequest, WeightRequest};
+use admin_api::services::{Service, Services, StateChanged, StateRequest, WeightRequest};
 use admin_api::status::Status;
 use admin_api::traffic::Traffic;
 use schemars::JsonSchema;
@@ -65,11 +65,29 @@ const CHANGE_REFUSED: &[(u16, &str)] = &[
         "An upgrade is in progress, and the new process would not learn of the change. Nothing changed.",
     ),
 ];
+/// Refusals of a change of a server's state, which may be for the whole fleet.
+const STATE_REFUSED: &[(u16, &str)] = &[
+    CHANGE_REFUSED[0],
+    CHANGE_REFUSED[1],
+    (
+        409,
+        "With fleet: this balancer is not a member of a fleet at present, the server's address means another \
+         server on each machine, or states of 4,096 servers are set for the fleet already. Nothing changed.",
+    ),
+    CHANGE_REFUSED[2],
+    CHANGE_REFUSED[3],
+    CHANGE_REFUSED[4],
+    CHANGE_REFUSED[5],
+];
 const CHANGE_LASTS: &str = "Takes effect at once and survives reloads and upgrades, until it is changed again \
                             or the process ends.";
 
-/// Changes a server, with a body of type `T`.
-fn change<T: JsonSchema>(path: &'static str, id: &'static str, summary: &'static str) -> Operation {
+/// Changes a server, with a body of type `T` and an answer of type `A`.
+fn change<T: JsonSchema, A: JsonSchema>(
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+) -> Operation {
     Operation {
         request: Some(json_of::<T>()),
         description: Some(CHANGE_LASTS),
@@ -78,7 +96,7 @@ fn change<T: JsonSchema>(path: &'static str, id: &'static str, summary: &'static
             id,
             summary,
             "The service after the change, or, with dry_run, as it would be.",
-            json_of::<Service>(),
+            json_of::<A>(),
         )
         .at([SERVICE, SERVER])
         .refuses(CHANGE_REFUSED)
@@ -522,12 +540,13 @@ fn past_traffic() -> Operation {
 /// What the API changes.
 pub(super) fn changing() -> Vec<Operation> {
     vec![
-        change::<StateRequest>(
+        change::<StateRequest, StateChanged>(
             "/api/v1/services/{service}/servers/{server}/state",
             "setState",
             "Drains a server, puts it into maintenance, or returns it to service",
-        ),
-        change::<WeightRequest>(
+        )
+        .refuses(STATE_REFUSED),
+        change::<WeightRequest, Service>(
             "/api/v1/services/{service}/servers/{server}/weight",
             "setWeight",
             "Changes a server's weight",

@@ -160,10 +160,13 @@ impl Round<'_> {
     /// A service as it would be after a change.
     fn after(&self, proposal: &Proposal) -> Part<Service> {
         let Proposal { service, address, state } = proposal;
-        let wanted = StateRequest { state: *state, dry_run: true };
+        let wanted = StateRequest { state: *state, dry_run: true, fleet: false };
         let after = server_state::ask(self.client, service, address, wanted);
         // One of an earlier version refuses a dry run.
-        after.map_or_else(|error| Part::Unknown(error.to_string()), Part::Known)
+        after.map_or_else(
+            |error| Part::Unknown(error.to_string()),
+            |after| Part::Known(after.service),
+        )
     }
 
     fn needed<T: DeserializeOwned>(&self, is_needed: bool, path: &str) -> Part<T> {
@@ -182,9 +185,9 @@ impl Round<'_> {
 fn make(client: &Client, change: Change) -> Result<String, ClientError> {
     let summary = match change {
         Change::Server { service, address, state } => {
-            let wanted = StateRequest { state, dry_run: false };
+            let wanted = StateRequest { state, dry_run: false, fleet: false };
             let changed = server_state::ask(client, &service, &address, wanted)?;
-            server_state::summary(&changed, &service, &address)
+            server_state::summary(&changed.service, &service, &address)
         }
         Change::Service { service, on } => {
             let wanted = MaintenanceRequest { on, retry_after_ms: None };

@@ -1,0 +1,185 @@
+//! The fleet in `weir status`: one line on its members, one on the limits that they share, one on
+//! states of servers that are set for all of them.
+
+use std::fmt::Write as _;
+
+use admin_api::fleet::{FleetOrderCounts, FleetSummary, SharedProbes, SharedRates, SharedSlots};
+use diagnose::words::plural;
+
+/// Fewer messages from another process of a member's name are those from before a restart.
+const NAME_CONFLICTS_MIN: u64 = 10;
+
+/// Members that do not answer are named up to this number.
+const MISSING_SHOWN_MAX: usize = 3;
+
+/// Returns the lines on the fleet.
+pub(super) fn text(fleet: &FleetSummary) -> String {
+    let mut out = format!("fleet: {}\n", members(fleet));
+    if fleet.slots.servers > 0 {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "limits: {}", shared_slots(&fleet.slots));
+    }
+    if fleet.rates.limits > 0 {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "rate limits: {}", shared_rates(&fleet.rates));
+    }
+    out.push_str(&orders(fleet.orders));
+    out
+}
+
+/// Returns one line on the members.
+fn members(fleet: &FleetSummary) -> String {
+    if let Some(error) = &fleet.error {
+        return format!("not a member: {error}");
+    }
+    let FleetSummary { members, members_in_zone, probes, ignored, .. } = fleet;
+    let SharedProbes { assigned, stood_in, relied } = probes;
+    let name = fleet.name.as_deref().unwrap_or_default();
+    let members = plural(*members as u64, "member");
+    let mut out = format!(
+        "{name} is one of {members}, {members_in_zone} in its zone; of the health checks, it runs {assigned} for the zone and takes {relied} from others"
+    );
+    if *stood_in > 0 {
+        // Writing to a String cannot fail.
+        let _ = write!(out, ", and runs {stood_in} since results of others are missing or differ");
+    }
+    if fleet.name_conflicts >= NAME_CONFLICTS_MIN {
+        out.push_str("; another process has its name");
+    }
+    for one in ignored {
+        let probes = plural(one.probes as u64, "check");
+        // Writing to a String cannot fail.
+        let _ = write!(
+            out,
+            "; what {} says about {probes} contradicts its own and is ignored",
+            one.name
+        );
+    }
+    out
+}
+
+/// Returns the line on servers whose state is set for the whole fleet, if there are any.
+fn orders(orders: FleetOrderCounts) -> String {
+    let FleetOrderCounts { drain, maintenance } = orders;
+    let counts = match (drain, maintenance) {
+        (0, 0) => return String::new(),
+        (_, 0) => format!("{} drained", plural(drain as u64, "server")),
+        (0, _) => format!("{} in maintenance", plural(maintenance as u64, "server")),
+        _ => format!("{} drained and {maintenance} in maintenance", plural(drain as u64, "server")),
+    };
+    format!("fleet orders: {counts} for the whole fleet\n")
+}
+
+/// Returns one line on the servers whose concurrency limits the fleet shares.
+fn shared_slots(slots: &SharedSlots) -> String {
+    let SharedSlots { servers, is_settled, missing, share, lent, borrowed } = slots;
+    let servers = plural(*servers as u64, "server");
+    let share = plural(*share, "slot");
+    let mut out =
+        format!("{servers} shared, this balancer has {share}, {lent} lent, {borrowed} borrowed");
+    let named = match listed(missing) {
+        Some(named) => named,
+        None if *is_settled => return out,
+        None => "the other members".to_owned(),
+    };
+    // Writing to a String cannot fail.
+    let _ = if *is_settled {
+        write!(out, "; no answer from {named}, whose shares are unused")
+    } else {
+        write!(out, "; waits for {named} to agree")
+    };
+    out
+}
+
+/// Returns one line on the rate limits that hold over the fleet.
+fn shared_rates(rates: &SharedRates) -> String {
+    let SharedRates { limits, keys, part, missing, untracked, unknown } = rates;
+    let limits = plural(*limits as u64, "limit");
+    let keys = plural(*keys as u64, "key");
+    let mut out = format!("{limits} shared, {keys} with requests at other members");
+    if let Some(missing) = listed(missing) {
+        let percent = part * 100.0;
+        // Writing to a String cannot fail.
+        let _ = write!(out, "; no answer from {missing}, so {percent:.0}% of each limit is used");
+    }
+    if *untracked > 0 {
+        let requests = plural(*untracked, "request");
+        // Writing to a String cannot fail.
+        let _ = write!(
+            out,
+            "; since the start, {requests} counted here alone, as too many keys were in use"
+        );
+    }
+    if *unknown > 0 {
+        let counts = plural(*unknown, "count");
+        // Writing to a String cannot fail.
+        let _ =
+            write!(out, "; since the start, {counts} for limits that this balancer does not have");
+    }
+    out
+}
+
+/// Returns the names, the first of them if there are many; `None`: there are none.
+fn listed(names: &[String]) -> Option<String> {
+    let mut named: Vec<String> = names.iter().take(MISSING_SHOWN_MAX).cloned().collect();
+    match names.len() - named.len() {
+        0 => {}
+        more => named.push(format!("{more} more")),
+    }
+    match named.split_last()? {
+        (last, []) => Some(last.clone()),
+        (last, others) => Some(format!("{} and {last}", others.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said_of(fleet: serde_json::Value) -> String {
+        text(&serde_json::from_value(fleet).unwrap())
+    }
+
+    #[test]
+    fn slots_that_the_fleet_shares_are_one_line_with_the_members_that_do_not_answer() {
+        let said = |settled: bool, missing: &[&str]| {
+            let slots = json!({
+                "servers": 12, "is_settled": settled, "missing": missing, "share": 16, "lent": 3,
+                "borrowed": 2,
+            });
+            let said = said_of(json!({ "name": "b1", "slots": slots }));
+            let line = said.lines().find_map(|line| line.strip_prefix("limits: "));
+            let counts = "12 servers shared, this balancer has 16 slots, 3 lent, 2 borrowed";
+            line.unwrap().strip_prefix(counts).unwrap().to_owned()
+        };
+        assert_eq!(said(true, &[]), "");
+        assert_eq!(said(true, &["a:1"]), "; no answer from a:1, whose shares are unused");
+        assert_eq!(said(false, &[]), "; waits for the other members to agree");
+        assert_eq!(said(false, &["a:1"]), "; waits for a:1 to agree");
+        let three = said(false, &["a:1", "b:1", "c:1"]);
+        assert_eq!(three, "; waits for a:1, b:1 and c:1 to agree");
+        let five = said(false, &["a:1", "b:1", "c:1", "d:1", "e:1"]);
+        assert_eq!(five, "; waits for a:1, b:1, c:1 and 2 more to agree");
+        let without = said_of(json!({ "name": "b1" }));
+        assert!(!without.contains("limits:"), "{without}");
+    }
+
+    #[test]
+    fn states_of_servers_for_the_whole_fleet_are_one_line() {
+        let said = |drain: usize, maintenance: usize| {
+            let orders = json!({ "drain": drain, "maintenance": maintenance });
+            let said = said_of(json!({ "name": "b1", "orders": orders }));
+            said.lines().find(|line| line.starts_with("fleet orders")).map(str::to_owned)
+        };
+        assert_eq!(said(0, 0), None);
+        assert_eq!(said(2, 0).unwrap(), "fleet orders: 2 servers drained for the whole fleet");
+        assert_eq!(
+            said(0, 1).unwrap(),
+            "fleet orders: 1 server in maintenance for the whole fleet"
+        );
+        let both = said(1, 2).unwrap();
+        assert_eq!(both, "fleet orders: 1 server drained and 2 in maintenance for the whole fleet");
+    }
+}

@@ -10,7 +10,7 @@ use std::time::Duration;
 use e2e::CONSUL;
 
 #[test]
-#[ignore = "needs a program that only `make prove` builds"]
+#[ignore = "needs Consul, which `make prove` builds"]
 fn zones_of_a_mesh_lose_their_links_and_their_servers_and_no_request_is_lost() {
     // Two variants of 80 s, or 140 s in full length.
     let within = Duration::from_mins(if e2e::is_long() { 8 } else { 5 });

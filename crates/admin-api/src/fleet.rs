@@ -134,7 +134,7 @@ pub struct FleetOrder {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FleetConfirmation {
-    /// The members that are asked, this one included.
+    /// The members, this one included. Unless it is a dry run, listed members that do not answer are included.
     pub members: usize,
     /// Those that have confirmed it; 0 for a dry run.
     pub confirmed: usize,

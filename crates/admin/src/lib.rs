@@ -139,8 +139,8 @@ pub struct Sources {
     pub published_routes: Option<Source<PublishedRoutes>>,
     /// The fleet of balancers; `None`: it belongs to none.
     pub fleet: Option<Source<Option<Fleet>>>,
-    /// Sets states of servers at all members of the fleet, and waits a few seconds for their confirmations; `None`: it
-    /// belongs to none. May take its time.
+    /// Sets states of servers at all members of the fleet and waits up to a few seconds for their confirmations. Blocks.
+    /// `None`: this process does not support it.
     pub fleet_order: Option<FleetOrderer>,
     /// Certificates by ACME, for `/api/v1/status`.
     pub acme: Option<Source<Option<Acme>>>,

@@ -16,12 +16,13 @@ pub struct FleetOrder {
     pub state: Administrative,
 }
 
-/// Why the states were not set. Nothing has changed, except as [`NotOrdered::Unavailable`] says.
+/// Why the states are not in force. Nothing has changed, except with [`NotOrdered::Replaced`] and perhaps with
+/// [`NotOrdered::Unavailable`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotOrdered {
     /// This process is not a member at present.
     NotMember,
-    /// An order of another member counts in its place.
+    /// Another order about the server replaced it before all members had confirmed it.
     Replaced,
     /// The fleet cannot do it: why.
     Refused(String),

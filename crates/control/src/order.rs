@@ -30,7 +30,7 @@ pub struct Confirmed {
     pub unconfirmed: Vec<(Arc<str>, SocketAddr)>,
 }
 
-/// Why an order was not made.
+/// Why an order was not made or is not in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotOrdered {
     /// This process is not a member of a fleet at present.
@@ -39,7 +39,7 @@ pub enum NotOrdered {
     Full,
     /// The service or the server has no form that other members accept.
     Invalid,
-    /// An order of another member, made at the same time, counts in its place.
+    /// Another order about the server replaced it before all members had confirmed it.
     Replaced,
     /// The control thread has too much to do. Nothing has changed.
     Busy,
@@ -57,7 +57,7 @@ impl fmt::Display for NotOrdered {
             }
             NotOrdered::Full => write!(
                 f,
-                "states of {} servers are set for the whole fleet already, which is the most; end some with \
+                "the states of {} servers are already set for the whole fleet, which is the maximum; end some with \
                  `weir ready SERVICE SERVER --fleet`",
                 orders::ORDERS_MAX
             ),

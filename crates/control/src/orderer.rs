@@ -2,6 +2,7 @@
 
 use orders::WAIT_MAX;
 use tokio::sync::mpsc::WeakSender;
+use tokio::sync::mpsc::error::TrySendError;
 
 use crate::ANSWER_MARGIN;
 use crate::order::{Confirmed, FleetOrder, NotOrdered};
@@ -23,13 +24,17 @@ impl Orderer {
     /// most. Blocks.
     ///
     /// # Errors
-    /// The order was not made; after [`NotOrdered::Unavailable`] it may be made later.
+    /// The order was not made, or was replaced ([`NotOrdered::Replaced`]). After [`NotOrdered::Unavailable`] it may still
+    /// be made later.
     pub fn order(&self, order: FleetOrder) -> Result<Confirmed, NotOrdered> {
         let (reply, confirmed) = std::sync::mpsc::sync_channel(1);
         let commands = self.commands.upgrade().ok_or(NotOrdered::Unavailable)?;
         let sent = commands.try_send(Command::Order(order, reply));
         drop(commands);
-        sent.map_err(|_| NotOrdered::Busy)?;
+        sent.map_err(|error| match error {
+            TrySendError::Full(_) => NotOrdered::Busy,
+            TrySendError::Closed(_) => NotOrdered::Unavailable,
+        })?;
         let answer = confirmed.recv_timeout(WAIT_MAX + ANSWER_MARGIN);
         answer.unwrap_or(Err(NotOrdered::Unavailable))
     }

@@ -125,11 +125,13 @@ impl Orders {
 
     /// Returns whether the table has room for orders about these servers.
     pub fn has_room(&self, keys: &[ServerKey]) -> bool {
-        let new: BTreeSet<&ServerKey> =
-            keys.iter().filter(|key| self.table.get(key).is_none()).collect();
-        let stays = |order: &Order| order.state != Administrative::Ready;
-        let lasting = self.table.iter().filter(|(_, order)| stays(order)).count();
-        lasting + new.len() <= ORDERS_MAX
+        let keys: BTreeSet<&ServerKey> = keys.iter().collect();
+        // Those of servers that are ready give way.
+        let stays = |key: &ServerKey, order: &Order| {
+            order.state != Administrative::Ready && !keys.contains(key)
+        };
+        let lasting = self.table.iter().filter(|(key, order)| stays(key, order)).count();
+        lasting + keys.len() <= ORDERS_MAX
     }
 
     /// Makes an order: a server is to have this state at all members. It is sent with the next [`Orders::turn`].

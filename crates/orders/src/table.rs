@@ -12,14 +12,14 @@ use crate::order::{Order, ServerKey, Version};
 pub const ORDERS_MAX: usize = 4_096;
 /// How long an order is kept that makes a server ready: other members may not know yet that it replaces another.
 pub const READY_KEPT: Duration = Duration::from_hours(24);
-/// The greatest counter of a received order. Counters grow by one with each order, so that a greater one is an error,
-/// and one near the end of the numbers would be the last.
+/// The greatest counter of a received order. Counters grow by one with each order, so a greater one is an error. (A
+/// holder of the key who sends this one ends the exchange of orders: the next ones are refused.)
 pub const COUNTER_MAX: u64 = 1 << 62;
 
 /// An order that is to be dropped within this time is not learned any more: members know its age to some seconds.
 const ALMOST_OVER: Duration = Duration::from_mins(1);
 
-/// Into so many parts the orders are divided by their hashes, so that two members find what differs.
+/// Number of parts into which the orders are divided by hash, so that two members find where their tables differ.
 pub(crate) const BUCKETS: usize = 64;
 
 /// The table has no room for an order about another server.
@@ -31,7 +31,7 @@ pub struct Full;
 pub(crate) enum Merged {
     /// It is in the table now.
     New,
-    /// It was in the table already, or replaces nothing and is dropped by now.
+    /// It was in the table already, or it replaces nothing and would be dropped within [`ALMOST_OVER`].
     Known,
     /// The table has a newer one.
     Older,

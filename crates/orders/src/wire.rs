@@ -119,7 +119,7 @@ fn put_row(key: &ServerKey, order: &Order, now: Moment, into: &mut Vec<u8>) {
     }
     into.extend(key.address.port().to_le_bytes());
     for text in [&key.service, &order.member] {
-        // Both are shorter, by the checks of those who make orders.
+        // Both are shorter than 256 bytes: checked when the order is made or read.
         let length = u8::try_from(text.len()).unwrap_or(0);
         into.push(length);
         into.extend(text.bytes().take(length.into()));

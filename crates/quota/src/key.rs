@@ -6,16 +6,16 @@ use model::{RateLimit, RateReading, RateShare, RateTerms};
 
 use crate::wire::Row;
 
-/// Demand at a key is known over at least this time; over longer for slow limits.
+/// Minimum time over which the demand for a key is averaged; longer for slow limits.
 const SMOOTH_MIN: Duration = Duration::from_secs(1);
-/// And at most over this time.
+/// Maximum time over which it is averaged.
 const SMOOTH_MAX: Duration = Duration::from_secs(10);
 
-/// A key whose demand is at this part of its limit, or above, is divided.
+/// A limit is divided among the members once the demand for the key reaches this part of it.
 const CONTENDED: f64 = 0.9;
 
-/// A member's part is so much larger than its proportion: estimates of the demand differ, and what is too much is
-/// charged to all.
+/// Factor by which a member's part exceeds its proportion, because the members' estimates of the demand differ. The
+/// excess is charged to all members.
 const SURPLUS: f64 = 1.05;
 
 /// A member's part is at least this part of an equal one, so that a client that begins to use another member is not
@@ -200,7 +200,7 @@ impl Key {
     /// Returns whether the workers need not count it any more.
     pub(crate) fn is_idle(&self, rate: &Rate, turn: u32, pause: Duration) -> bool {
         let turns = turn.wrapping_sub(self.used);
-        // What passed here is there again.
+        // The rate has refilled what passed here.
         let idle_s = pause.as_secs_f64() * f64::from(turns);
         let is_back = f64::from(self.unreported) <= rate.per_s * idle_s;
         turns > FORGET_TURNS && is_back

@@ -1,8 +1,8 @@
 //! Rate limits that hold over a fleet of balancers (`scope = "fleet"`), by exchanged counts.
 //!
 //! Pure: time is an argument, messages are values. [`Quota`] is one member. At each turn it reads how many requests
-//! of each key came and passed here, says what part of each limit this balancer may use until the next turn, and
-//! returns messages for the others. What they say is charged to the allowances here ([`Buckets`]).
+//! of each key arrived and passed here, sets the part of each limit that this balancer may use until the next turn,
+//! and returns messages for the others. Counts from their messages are charged to the allowances here ([`Buckets`]).
 //!
 //! Two things keep the rate:
 //!
@@ -14,8 +14,9 @@
 //! Members that are listed and do not answer may be on the other side of a partition. Their part of every limit is
 //! not used here ([`Quota::side`]), so both sides together keep the limit.
 //!
-//! Counts are not exact: they are late by a turn, and keys with few requests are not sent. A row states the total
-//! and what is new, so that a message that is lost or late, and a key that was forgotten, do not matter.
+//! Counts are not exact: they are late by a turn, and counts of keys with few requests are sent in batches. A row
+//! states the total and what is new, so a lost or late message is made up for by the next row about the key. Only the
+//! first row about a key is not.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::wildcard_enum_match_arm))]
 

@@ -13,17 +13,17 @@ use crate::wire::{self, Malformed, ROWS_MAX, Row};
 /// The time between two turns, in a fleet of up to [`MEMBERS_PER_TURN`] members; more take a multiple of it.
 pub const TURN: Duration = Duration::from_millis(250);
 
-/// So many members for each [`TURN`] between two turns, so that what a member sends is bounded.
+/// Members for each [`TURN`] between two turns. Bounds what a member sends.
 const MEMBERS_PER_TURN: usize = 64;
 
-/// Messages to each other member in a turn. Keys that find no place come later.
+/// Maximum number of messages to each other member in a turn. Keys that do not fit are sent later.
 const MESSAGES_MAX: usize = 4;
 
-/// Keys that are known, those of this member and those of others. No key is added by a message while there are
-/// so many: the workers' keys, fewer than these, always have places.
+/// Number of known keys at which messages add no more. Keys of the workers are added in any case; the workers'
+/// table bounds them to the same number.
 const KEYS_OF_OTHERS_MAX: usize = 1 << 16;
 
-/// For so long after the start, members that do not answer yet are not missed.
+/// Time after the start during which listed members that do not answer are not counted as missing.
 const JOIN_MAX: Duration = Duration::from_secs(3);
 
 /// A member.
@@ -35,7 +35,7 @@ pub struct MemberAt {
     pub start: [u8; 16],
 }
 
-/// The allowances that the workers take of.
+/// The allowances that the workers take from.
 pub trait Buckets {
     /// Returns the counts of all keys in use.
     fn readings(&mut self) -> Vec<RateReading>;

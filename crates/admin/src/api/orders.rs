@@ -53,8 +53,8 @@ pub(super) async fn set(
     blocking(move || order(wanted)).await?.map_err(|error| match error {
         NotOrdered::NotMember => no_fleet(),
         NotOrdered::Replaced => {
-            let message = "another member set another state of this server at the same time, and that one \
-                           counts; see `weir status`";
+            let message = "another command set another state of this server at the same time, and that \
+                           state is in force; see `weir status`";
             refused("fleet_order_replaced", message.to_owned())
         }
         NotOrdered::Refused(why) => {

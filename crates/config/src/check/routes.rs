@@ -55,7 +55,7 @@ fn rates_of_fleet(document: &Document, problems: &Problems) {
             Diagnostic::error(
                 "a rate limit with scope = \"fleet\" without [fleet]",
                 raw.scope_span.clone(),
-                "which balancers?",
+                "no fleet is configured",
             )
             .help("write [fleet], or leave scope out: each balancer then counts its own requests"),
         );

@@ -52,7 +52,7 @@ pub struct ShownOrder {
     pub member: Arc<str>,
 }
 
-/// The orders, and what has become of them here.
+/// The orders, and which of them have taken effect here.
 pub(super) struct FleetOrders {
     registry: Arc<Registry>,
     gate: Gate,
@@ -72,7 +72,7 @@ pub(super) struct FleetOrders {
 #[derive(Debug)]
 struct Applied {
     version: Version,
-    /// To which of the states that the server has had since it was first configured.
+    /// The state object that was changed. A server that leaves the service and returns gets a new one.
     to: Weak<ServerState>,
 }
 
@@ -135,7 +135,7 @@ impl FleetOrders {
         self.is_stale = true;
     }
 
-    /// Makes an order. `reply` is sent when all members have confirmed it, or later what is known then.
+    /// Makes an order. `reply` is sent when all members have confirmed it, or after [`WAIT_MAX`] with those that have not.
     pub(super) fn order(
         &mut self,
         wanted: FleetOrder,
@@ -183,7 +183,7 @@ impl FleetOrders {
         let gate = Arc::clone(&self.gate);
         let mut received = None;
         let mut changed = Vec::new();
-        // What is acknowledged has taken effect.
+        // Applied before the acknowledgement is sent.
         gate(&mut || {
             received = self.orders.on_message(from.start.0, bytes, now).ok();
             if received.as_ref().is_some_and(|one| one.is_news) {

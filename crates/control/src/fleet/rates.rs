@@ -1,5 +1,5 @@
-//! The rate limits that hold over the fleet (`scope = "fleet"`): what the workers count, and what the crate
-//! `quota` makes of it.
+//! The rate limits that hold over the fleet (`scope = "fleet"`): passes the workers' counts to the crate `quota` and
+//! applies its results.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ pub struct RatesState {
     pub missing: Vec<SocketAddr>,
     /// Requests that were counted by this balancer alone, since too many keys were in use.
     pub untracked: u64,
-    /// What other members said about limits that this one does not have.
+    /// Counts from other members for limits that this one does not have.
     pub unknown: u64,
 }
 

@@ -45,8 +45,8 @@ const SHARDS: usize = 64;
 /// them takes longer to come back.
 const DEBT_MAX: Duration = Duration::from_secs(2);
 
-/// A balancer's part of an allowance holds so many requests more than its proportion: without them, a small part is
-/// used less the less regularly requests come.
+/// Additional requests that a balancer's part of an allowance holds. Without them, irregular requests would leave a
+/// small part unused.
 const OWN_BURST: u32 = 2;
 
 /// The entries of one set of keys.
@@ -219,7 +219,7 @@ impl RateTable {
         .unwrap_or(Left { requests: 0, full_after: Duration::ZERO })
     }
 
-    /// Returns the allowances that a request of this key takes of.
+    /// Returns the allowances that a request of this key takes from.
     fn buckets(&self, limit: &RateLimit, key: u64) -> impl Iterator<Item = Bucket> {
         let (whole, own) = match limit.scope {
             LimitScope::Balancer => (Bucket::local(limit, key), None),
@@ -377,8 +377,8 @@ pub fn key(route: &str, limit: &RateLimit, part: u64) -> u64 {
     identity(route, limit).rotate_left(32) ^ mix(part)
 }
 
-/// Returns what names a limit over the fleet to other balancers. Limits of one name with other values are other
-/// limits: their counts would starve each other.
+/// Returns the number that identifies a limit over the fleet at all balancers. Limits with the same name and
+/// different values have different numbers, so that their requests are not added up.
 pub fn limit_id(route: &str, limit: &RateLimit) -> u32 {
     identity(route, limit) as u32
 }

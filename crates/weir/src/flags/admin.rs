@@ -95,8 +95,8 @@ pub(crate) struct ServerArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Do it at every member of the fleet, and print which of them have confirmed it. Members that start later or
-    /// cannot be reached follow
+    /// Set the state at every member of the fleet, and print which members have confirmed it. Members that start later
+    /// or cannot be reached apply it when they join
     #[arg(long)]
     pub(crate) fleet: bool,
 
@@ -136,8 +136,8 @@ pub(crate) struct MaintenanceArgs {
     #[arg(long, requires = "server")]
     pub(crate) dry_run: bool,
 
-    /// Do it at every member of the fleet, and print which of them have confirmed it. Members that start later or
-    /// cannot be reached follow
+    /// Set the state at every member of the fleet, and print which members have confirmed it. Members that start later
+    /// or cannot be reached apply it when they join
     #[arg(long, requires = "server")]
     pub(crate) fleet: bool,
 

@@ -137,7 +137,7 @@ pub(crate) enum Verb {
     /// Drain a server: it finishes its requests and gets no new ones
     ///
     /// Calls the admin API of a balancer on this machine. Takes effect at once, until `weir ready` or
-    /// until the balancer is restarted. With `--fleet`, all balancers of its fleet do the same.
+    /// until the balancer is restarted. With `--fleet`, the state is set at all balancers of its fleet.
     Drain(ServerArgs),
     /// Put a server back into service after `weir drain` or `weir maintenance`
     Ready(ServerArgs),

@@ -1,5 +1,5 @@
-//! The fleet in `weir status`: one line on its members, one on the limits that they share, one on
-//! states of servers that are set for all of them.
+//! The fleet in `weir status`: one line each on its members, on shared concurrency limits, on shared rate
+//! limits and on states of servers that are set for the whole fleet.
 
 use std::fmt::Write as _;
 

@@ -135,7 +135,7 @@ impl Scope {
         }
         let filled = self.source.render(text, self.names_at(Some(host), None, depth + 1))?;
         let path = self.folder.join(format!("{host}-{name}"));
-        // A program may still be reading the file that another one names, too: it is replaced, never shortened.
+        // Another program may still be reading this file, so a rename replaces it instead of truncating it.
         let new = self.folder.join(format!("{host}-{name}.new"));
         std::fs::write(&new, filled)
             .and_then(|()| std::fs::rename(&new, &path))

@@ -177,11 +177,6 @@ impl Orders {
         self.table.get(key).is_none_or(|order| order.state == state)
     }
 
-    /// Returns whether an order may be about a server.
-    pub fn is_valid(key: &ServerKey) -> bool {
-        key.is_valid()
-    }
-
     /// Applies a message of the member with this start.
     ///
     /// # Errors
@@ -299,7 +294,7 @@ impl Orders {
         for (start, peer) in &self.live {
             let lacking =
                 self.sent.iter().filter(|(_, sent)| is_due(sent) && !sent.got.contains(start));
-            // The newest order about the server, whoever made it.
+            // The newest order about the server, which another member may have made.
             let rows = lacking.filter_map(|(key, _)| Some((key, self.table.get(key)?)));
             let (packed, _) = wire::pack(rows, true, MESSAGES_MAX, now);
             messages.extend(packed.into_iter().map(|message| (peer.clone(), message)));

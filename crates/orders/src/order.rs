@@ -66,7 +66,7 @@ pub(crate) fn is_name(text: &str, bytes_max: usize) -> bool {
 
 impl ServerKey {
     /// Returns whether an order may be about it.
-    pub(crate) fn is_valid(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         is_name(&self.service, SERVICE_BYTES_MAX) && is_server_of_fleet(self.address)
     }
 

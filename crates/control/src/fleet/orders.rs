@@ -147,7 +147,7 @@ impl FleetOrders {
             .into_iter()
             .map(|address| ServerKey { service: Arc::clone(&service), address })
             .collect();
-        if !keys.iter().all(Orders::is_valid) {
+        if !keys.iter().all(ServerKey::is_valid) {
             // The receiver may be gone.
             let _ = reply.send(Err(NotOrdered::Invalid));
             return;

@@ -57,6 +57,7 @@ fn most_in_flight(scene: &Scene, apps: &[App], members: &[&Member], seconds: u32
 }
 
 /// Returns the share of the slots that is busy while 96 clients of these members wait, as the servers measure it.
+/// All requests are answered, and each server has as many in flight as its limit allows at times, and never more.
 pub(crate) fn busy_share(scene: &Scene, apps: &[App], members: &[Member]) -> f64 {
     const MEASURED: Duration = Duration::from_secs(15);
     let connections = 96 / u32::try_from(members.len()).expect("few members");

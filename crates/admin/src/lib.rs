@@ -16,7 +16,7 @@ mod feed;
 mod gather;
 mod guard;
 mod handshake;
-mod orders;
+mod not_ordered;
 mod page;
 mod problem;
 pub mod process;
@@ -51,14 +51,14 @@ use observe::exposition::{
     BudgetGauges, KeySetGauges, ProbeGauges, ReloadGauges, SourcesGauges, TelemetryGauges,
 };
 use observe::{InFlightFilter, InFlightReport};
+use orders::FleetOrder;
 use os::unix_socket::SocketFile;
 use serde_json::Value;
 use tokio::sync::watch;
 
 pub use door::{Door, Listener, NotLoopback, OpenError, Token, TokenError, check_address};
 pub use explain_route::{RouteQuery, explain_route};
-
-pub use orders::{FleetOrder, NotOrdered};
+pub use not_ordered::NotOrdered;
 pub use switches::Switches;
 
 /// How long requests under way may take once the API is to stop.

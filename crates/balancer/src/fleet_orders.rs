@@ -7,7 +7,7 @@ use admin_api::fleet::{FleetConfirmation, UnconfirmedMember};
 use admin_api::handover;
 use control::{Confirmed, HandedOrder, NotOrdered, Orderer};
 use model::{Administrative, Moment};
-use orders::{Order, ServerKey, Version};
+use orders::{FleetOrder, Order, ServerKey, Version};
 
 /// Sets states of servers at all members, and waits for their confirmations.
 ///
@@ -15,11 +15,9 @@ use orders::{Order, ServerKey, Version};
 /// Why they are not set.
 pub(crate) fn set(
     orderer: &Orderer,
-    wanted: admin::FleetOrder,
+    wanted: FleetOrder,
 ) -> Result<FleetConfirmation, admin::NotOrdered> {
-    let admin::FleetOrder { service, addresses, state } = wanted;
-    let order = control::FleetOrder { service, addresses, state };
-    match orderer.order(order) {
+    match orderer.order(wanted) {
         Ok(confirmed) => Ok(confirmation(confirmed)),
         Err(NotOrdered::Upgrading) => Err(admin::NotOrdered::Upgrading),
         Err(error @ NotOrdered::Unavailable) => {

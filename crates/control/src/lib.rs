@@ -38,7 +38,7 @@ pub use discovery::consul::register::CheckStatus;
 pub use fleet::{
     DatagramCounts, FleetMember, FleetState, Gate, OrdersState, RatesState, ShownOrder, SlotsState,
 };
-pub use order::{Confirmed, FleetOrder, HandedOrder, NotOrdered};
+pub use order::{Confirmed, HandedOrder, NotOrdered};
 pub use orderer::Orderer;
 pub use register::RegistrationState;
 pub use status::{Probed, Status};

@@ -4,21 +4,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use model::Administrative;
 use orders::{Order, ServerKey};
 
 use crate::Unavailable;
-
-/// The state that servers are to have at all members of the fleet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FleetOrder {
-    /// The service's name.
-    pub service: Arc<str>,
-    /// The servers' addresses. Each is the same server for all members.
-    pub addresses: Vec<SocketAddr>,
-    /// The state.
-    pub state: Administrative,
-}
 
 /// Which members have confirmed an order.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! How other threads make orders for the whole fleet.
 
-use orders::WAIT_MAX;
+use orders::{FleetOrder, WAIT_MAX};
 use tokio::sync::mpsc::WeakSender;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::ANSWER_MARGIN;
-use crate::order::{Confirmed, FleetOrder, NotOrdered};
+use crate::order::{Confirmed, NotOrdered};
 use crate::run::Command;
 
 /// Makes orders for the whole fleet, from any thread.

@@ -12,13 +12,14 @@ use std::time::Duration;
 use decide::{LiveService, Published, Registry, Tier, TierChange};
 use discovery::consul::register::CheckStatus;
 use model::{Moment, Snapshot};
+use orders::FleetOrder;
 use tokio::sync::{mpsc, watch};
 
 use crate::Options;
 use crate::comeback;
 use crate::discover::{Answered, Discovery, FLEET, Reported, TagsReport};
 use crate::fleet::Fleet;
-use crate::order::{Confirmed, FleetOrder, HandedOrder, NotOrdered};
+use crate::order::{Confirmed, HandedOrder, NotOrdered};
 use crate::probe::{Heard, Message, Prober};
 use crate::register::Registrar;
 use crate::status::Status;

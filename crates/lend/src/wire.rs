@@ -9,6 +9,8 @@
 //!
 //! Numbers are little-endian. Flags: 1 the sender's offer is complete, 2 it has servers.
 
+use model::ByteReader;
+
 /// The version of this format.
 pub const VERSION: u8 = 1;
 /// Maximum length of a message, in bytes.
@@ -124,55 +126,32 @@ pub fn read(bytes: &[u8]) -> Result<Message, Malformed> {
         Some(&other) => return Err(Malformed::Version(other)),
         None => return Err(Malformed::Length),
     }
-    let mut from = Reader(bytes.get(1..).unwrap_or_default());
-    let message = from.message().ok_or(Malformed::Length)?;
-    let is_whole = from.0.is_empty() && message.rows.len() <= ROWS_MAX;
+    let mut from = ByteReader::new(bytes.get(1..).unwrap_or_default());
+    let message = message(&mut from).ok_or(Malformed::Length)?;
+    let is_whole = from.is_empty() && message.rows.len() <= ROWS_MAX;
     is_whole.then_some(message).ok_or(Malformed::Length)
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn message(&mut self) -> Option<Message> {
-        let (number, got) = (self.u64()?, (self.u64()?, self.u64()?));
-        let (offered, offer, seen, committed) =
-            (self.u64()?, self.u32()?, self.u32()?, self.u64()?);
-        let (epoch, seen_epoch, ends_after_s) = (self.u64()?, self.u64()?, self.u32()?);
-        let [flags] = self.take()?;
-        let (is_complete, has_servers) = (flags & COMPLETE != 0, flags & HAS_SERVERS != 0);
-        let offer = Offer { offered, number: offer, committed, seen, is_complete };
-        let mut rows = Vec::new();
-        while self.0.len() >= ROW_BYTES && rows.len() <= ROWS_MAX {
-            rows.push(Row {
-                server: self.u64()?,
-                lent: self.u64()?,
-                returned: self.u64()?,
-                given_back: self.u64()?,
-                called_back: self.u64()?,
-                wanted: self.u16()?,
-                of_before: self.u16()?,
-            });
-        }
-        Some(Message { number, got, offer, epoch, seen_epoch, ends_after_s, has_servers, rows })
+fn message(from: &mut ByteReader<'_>) -> Option<Message> {
+    let (number, got) = (from.u64()?, (from.u64()?, from.u64()?));
+    let (offered, offer, seen, committed) = (from.u64()?, from.u32()?, from.u32()?, from.u64()?);
+    let (epoch, seen_epoch, ends_after_s) = (from.u64()?, from.u64()?, from.u32()?);
+    let flags = from.u8()?;
+    let (is_complete, has_servers) = (flags & COMPLETE != 0, flags & HAS_SERVERS != 0);
+    let offer = Offer { offered, number: offer, committed, seen, is_complete };
+    let mut rows = Vec::new();
+    while from.len() >= ROW_BYTES && rows.len() <= ROWS_MAX {
+        rows.push(Row {
+            server: from.u64()?,
+            lent: from.u64()?,
+            returned: from.u64()?,
+            given_back: from.u64()?,
+            called_back: from.u64()?,
+            wanted: from.u16()?,
+            of_before: from.u16()?,
+        });
     }
-
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*taken)
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.take().map(u16::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
-    }
+    Some(Message { number, got, offer, epoch, seen_epoch, ends_after_s, has_servers, rows })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod address;
 mod admin;
 mod affinity;
 mod authentication;
+mod byte_reader;
 mod cause;
 mod check;
 mod client_address;
@@ -59,6 +60,7 @@ pub use authentication::{
     Authentication, AuthenticationId, AuthenticationScheme, AuthenticationWord, ForwardRules,
     IdentityField, IdentityValue, KeySource, TokenRules,
 };
+pub use byte_reader::ByteReader;
 pub use cause::{Cause, Ending, Fault, Page};
 pub use check::{BodyExpectation, Check, CheckKind, CheckWord, ProbeIdentity, ProbeSpec, ProbeTls};
 pub use client_address::{AddressField, AddressFound, ClientAddress};

@@ -25,5 +25,5 @@ mod table;
 pub mod wire;
 
 pub use exchange::{Confirmation, Malformed, Orders, Peer, Received, WAIT_MAX};
-pub use order::{Order, SERVICE_BYTES_MAX, ServerKey, Version, is_server_of_fleet};
+pub use order::{FleetOrder, Order, SERVICE_BYTES_MAX, ServerKey, Version, is_server_of_fleet};
 pub use table::{COUNTER_MAX, Full, ORDERS_MAX, READY_KEPT};

@@ -20,6 +20,18 @@ pub struct ServerKey {
     pub address: SocketAddr,
 }
 
+/// The state that servers are to have at all members of the fleet: what an operator wants, of which an [`Order`] for
+/// each server is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetOrder {
+    /// The service's name.
+    pub service: Arc<str>,
+    /// The servers' addresses. Each is the same server for all members.
+    pub addresses: Vec<SocketAddr>,
+    /// The state.
+    pub state: Administrative,
+}
+
 /// Which order about a server is valid: the greater one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {

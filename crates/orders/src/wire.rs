@@ -17,7 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Administrative, Moment};
+use model::{Administrative, ByteReader, Moment};
 
 use crate::order::{MEMBER_BYTES_MAX, Order, ServerKey, Version, is_name};
 use crate::table::BUCKETS;
@@ -162,21 +162,21 @@ pub(crate) fn read(bytes: &[u8], now: Moment) -> Option<Message> {
     if bytes.len() > MESSAGE_MAX_BYTES {
         return None;
     }
-    let mut from = Reader { bytes, now };
-    let [VERSION, kind] = from.take()? else { return None };
+    let mut from = ByteReader::new(bytes);
+    let [VERSION, kind] = from.array()? else { return None };
     let message = match kind {
         ORDERS => {
             let wants_answer = from.u8()? & FLAG != 0;
             let mut rows = Vec::new();
-            while !from.bytes.is_empty() {
-                rows.push(from.row()?);
+            while !from.is_empty() {
+                rows.push(row(&mut from, now)?);
             }
             Message::Orders { wants_answer, rows }
         }
         GOT => {
             let mut got = Vec::new();
-            while !from.bytes.is_empty() {
-                got.push(Acknowledged { key: from.u64()?, version: from.version()? });
+            while !from.is_empty() {
+                got.push(Acknowledged { key: from.u64()?, version: version(&mut from)? });
             }
             Message::Got(got)
         }
@@ -191,64 +191,38 @@ pub(crate) fn read(bytes: &[u8], now: Moment) -> Option<Message> {
         }
         _ => return None,
     };
-    from.bytes.is_empty().then_some(message)
+    from.is_empty().then_some(message)
 }
 
-struct Reader<'a> {
-    bytes: &'a [u8],
-    now: Moment,
+fn row(from: &mut ByteReader<'_>, now: Moment) -> Option<(ServerKey, Order)> {
+    let version = version(from)?;
+    let age = (Duration::from_secs(from.u32()?.into()), now);
+    let state = match from.u8()? {
+        0 => Administrative::Ready,
+        1 => Administrative::Drain,
+        2 => Administrative::Maintenance,
+        _ => return None,
+    };
+    let ip = match from.u8()? {
+        4 => IpAddr::from(from.array::<4>()?),
+        6 => IpAddr::from(from.array::<16>()?),
+        _ => return None,
+    };
+    let address = SocketAddr::new(ip, from.u16()?);
+    let key = ServerKey { service: text(from)?, address };
+    let member = text(from)?;
+    let is_valid = key.is_valid() && is_name(&member, MEMBER_BYTES_MAX);
+    is_valid.then_some((key, Order { state, version, member, age }))
 }
 
-impl Reader<'_> {
-    fn row(&mut self) -> Option<(ServerKey, Order)> {
-        let version = self.version()?;
-        let age = (Duration::from_secs(self.u32()?.into()), self.now);
-        let state = match self.u8()? {
-            0 => Administrative::Ready,
-            1 => Administrative::Drain,
-            2 => Administrative::Maintenance,
-            _ => return None,
-        };
-        let ip = match self.u8()? {
-            4 => IpAddr::from(self.take::<4>()?),
-            6 => IpAddr::from(self.take::<16>()?),
-            _ => return None,
-        };
-        let address = SocketAddr::new(ip, u16::from_le_bytes(self.take()?));
-        let key = ServerKey { service: self.text()?, address };
-        let member = self.text()?;
-        let is_valid = key.is_valid() && is_name(&member, MEMBER_BYTES_MAX);
-        is_valid.then_some((key, Order { state, version, member, age }))
-    }
+fn text(from: &mut ByteReader<'_>) -> Option<Arc<str>> {
+    let length = from.u8()?;
+    let text = from.slice(length.into())?;
+    std::str::from_utf8(text).ok().map(Arc::from)
+}
 
-    fn text(&mut self) -> Option<Arc<str>> {
-        let length = self.u8()?;
-        let (text, rest) = self.bytes.split_at_checked(length.into())?;
-        self.bytes = rest;
-        std::str::from_utf8(text).ok().map(Arc::from)
-    }
-
-    fn version(&mut self) -> Option<Version> {
-        Some(Version { counter: self.u64()?, start: self.take()? })
-    }
-
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (taken, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(*taken)
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.take().map(|[byte]| byte)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
-    }
+fn version(from: &mut ByteReader<'_>) -> Option<Version> {
+    Some(Version { counter: from.u64()?, start: from.array()? })
 }
 
 #[cfg(test)]

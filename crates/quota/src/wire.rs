@@ -7,6 +7,8 @@
 //!
 //! Numbers are little-endian.
 
+use model::ByteReader;
+
 /// The version of this format.
 pub const VERSION: u8 = 1;
 /// Maximum number of rows in a message.
@@ -75,15 +77,13 @@ pub fn read(bytes: &[u8]) -> Result<(u32, Vec<Row>), Malformed> {
 }
 
 fn row(bytes: &[u8]) -> Option<Row> {
-    let (key, rest) = bytes.split_first_chunk::<8>()?;
-    let mut numbers = rest.chunks_exact(4).filter_map(|four| four.first_chunk::<4>());
-    let mut number = || numbers.next().map(|four| u32::from_le_bytes(*four));
+    let mut from = ByteReader::new(bytes);
     Some(Row {
-        key: u64::from_le_bytes(*key),
-        limit: number()?,
-        total: number()?,
-        recent: number()?,
-        demand: number()?,
+        key: from.u64()?,
+        limit: from.u32()?,
+        total: from.u32()?,
+        recent: from.u32()?,
+        demand: from.u32()?,
     })
 }
 

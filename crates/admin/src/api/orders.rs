@@ -7,10 +7,11 @@ use admin_api::fleet::FleetConfirmation;
 use axum::http::StatusCode;
 use decide::LiveService;
 use model::Administrative;
+use orders::FleetOrder;
 
 use super::{Context, blocking, find, fleet, not_available};
+use crate::NotOrdered;
 use crate::problem::Problem;
-use crate::{FleetOrder, NotOrdered};
 
 /// Returns how many members would be asked to change a server.
 ///

@@ -17,11 +17,12 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
+use ::orders::FleetOrder;
 use decide::{LiveService, Registry};
 use model::{Moment, Snapshot};
 use tokio::sync::Notify;
 
-use crate::order::{Confirmed, FleetOrder, HandedOrder, NotOrdered};
+use crate::order::{Confirmed, HandedOrder, NotOrdered};
 use crate::probe::{Heard, Prober};
 use member::Member;
 pub use orders::{Gate, OrdersState, ShownOrder};

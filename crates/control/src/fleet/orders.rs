@@ -10,9 +10,9 @@ use decide::{Endpoint, LiveService, Registry, ServerChange};
 use fleet::StartId;
 use fleet::seal::PAYLOAD_MAX;
 use model::{Address, Administrative, Moment, ServerState};
-use orders::{Confirmation, Order, Orders, Peer, ServerKey, Version, WAIT_MAX};
+use orders::{Confirmation, FleetOrder, Order, Orders, Peer, ServerKey, Version, WAIT_MAX};
 
-use crate::order::{Confirmed, FleetOrder, HandedOrder, NotOrdered};
+use crate::order::{Confirmed, HandedOrder, NotOrdered};
 
 /// Requests that wait for confirmations; a further one is answered at once.
 const WAITS_MAX: usize = 64;

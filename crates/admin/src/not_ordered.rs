@@ -1,20 +1,4 @@
-//! States of servers for the whole fleet, as the API asks for them.
-
-use std::net::SocketAddr;
-use std::sync::Arc;
-
-use model::Administrative;
-
-/// The state that servers are to have at all members of the fleet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FleetOrder {
-    /// The service's name.
-    pub service: Arc<str>,
-    /// The servers' addresses.
-    pub addresses: Vec<SocketAddr>,
-    /// The state.
-    pub state: Administrative,
-}
+//! Why states of servers were not set for the whole fleet.
 
 /// Why the states are not in force. Nothing has changed, except with [`NotOrdered::Replaced`] and perhaps with
 /// [`NotOrdered::Unavailable`].

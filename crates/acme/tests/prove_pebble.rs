@@ -16,12 +16,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acme::{Event, Source, State};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use instant_acme::CertificateIdentifier;
 use model::{Acme, AcmeChallenge, ExternalAccount};
 use os::namespace::Namespace;
 use support::{
     Folder, PATIENCE, Pki, Running, Server, http_01, material, settings, tls_alpn_01, wait_for,
 };
 use tls::Challenges;
+use tls::rustls::pki_types::CertificateDer;
+use tls::rustls::pki_types::pem::PemObject as _;
 
 /// Where `scripts/install-pebble` builds it.
 fn pebble() -> PathBuf {
@@ -400,12 +405,40 @@ fn the_authority_brings_a_renewal_forward() {
     // The first was replaced already, so Pebble refuses to have it replaced again.
     let stored =
         files(&settings.state).into_iter().find(|f| f.extension().is_some_and(|e| e == "pem"));
-    std::fs::write(stored.unwrap(), &first.stored.certificate.chain.bytes).unwrap();
+    std::fs::write(stored.as_ref().unwrap(), &first.stored.certificate.chain.bytes).unwrap();
+    age(&settings);
+    let mut running = scene.run(&settings);
+    assert_eq!(running.certificate().source, Source::Stored);
+    let third = running.issued();
+    running.handle.stop();
+
+    // One of the same authority that Pebble does not know: it answers 500.
+    let orders = || scene.log().matches("POST /order-plz").count();
+    let before = orders();
+    std::fs::write(stored.unwrap(), unknown_certificate(&third, "a.example")).unwrap();
     age(&settings);
     let mut running = scene.run(&settings);
     assert_eq!(running.certificate().source, Source::Stored);
     running.issued();
+    assert!(orders() >= before + 2, "with `replaces` and without: {}", scene.log());
     running.handle.stop();
+}
+
+/// A key and a certificate for this name that says that the authority of `like` has issued it. It ends soon.
+fn unknown_certificate(like: &acme::Update, name: &str) -> String {
+    let leaf = CertificateDer::from_pem_slice(text(like).as_bytes()).unwrap();
+    let like = CertificateIdentifier::try_from(&leaf).unwrap();
+    let issuer = URL_SAFE_NO_PAD.decode(like.authority_key_identifier.as_bytes()).unwrap();
+    let (issuer_bytes, all_bytes) = (issuer.len() as u8, issuer.len() as u8 + 2);
+    let extension = [&[0x30, all_bytes, 0x80, issuer_bytes][..], &issuer].concat();
+    let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+    let identifier = rcgen::CustomExtension::from_oid_content(&[2, 5, 29, 35], extension);
+    params.custom_extensions.push(identifier);
+    let since_1970 = os::clock::wall();
+    params.not_before = rcgen::date_time_ymd(1970, 1, 1) + since_1970 - Duration::from_hours(100);
+    params.not_after = rcgen::date_time_ymd(1970, 1, 1) + since_1970 + Duration::from_hours(1);
+    let key = rcgen::KeyPair::generate().unwrap();
+    format!("{}{}", key.serialize_pem(), params.self_signed(&key).unwrap().pem())
 }
 
 #[test]

@@ -109,13 +109,19 @@ impl Job<'_> {
             }
         };
         let failed = |error: &Error| Failed::of("the order was not accepted", error);
+        let is_refusal = |error: &Error| {
+            let failed = failed(error);
+            // Pebble answers 500 if it does not know the certificate to replace.
+            let is_answer = matches!(error, Error::Api(_)) && failed.kind == Kind::Unavailable;
+            is_answer || !failed.leaves_the_order()
+        };
         let ordered = match self.replaces {
             None => account.new_order(&plain()).await,
             Some(replaced) => {
                 match account.new_order(&plain().replaces(replaced.clone())).await {
                     // `replaces` is a favour: an authority that does not know the certificate, or
                     // has its replacement already (RFC 9773 section 7.4), accepts an order without.
-                    Err(error) if !failed(&error).leaves_the_order() => {
+                    Err(error) if is_refusal(&error) => {
                         tracing::debug!(%error, "an order that replaces a certificate was refused");
                         account.new_order(&plain()).await
                     }

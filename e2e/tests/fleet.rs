@@ -16,3 +16,5 @@ mod slots;
 #[path = "fleet/stage.rs"]
 #[allow(dead_code, reason = "prove_fleet uses the rest")]
 mod stage;
+#[path = "fleet/tickets.rs"]
+mod tickets;

@@ -1,16 +1,18 @@
 //! Any bytes as what another member of a fleet sends. The first byte chooses: `d` a datagram as it comes from the
 //! network, `m` a message about members, `c` results of health checks, `s` messages about servers' slots, `r` counts
-//! for rate limits, `o` states of servers for the whole fleet; all but the first as from a holder of the key.
+//! for rate limits, `o` states of servers for the whole fleet, `t` which keys of session tickets it has; all but the
+//! first as from a holder of the key.
 #![no_main]
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use fleet::seal::{Key, Opener, PAYLOAD_MAX};
+use fleet::seal::{self, Opener, PAYLOAD_MAX};
 use fleet::{MEMBERS_MAX, Member, Membership, Message, Output, StartId};
 use health::shared::assignment;
 use health::shared::exchange::Exchange;
 use health::shared::wire::{self, ENTRIES_MAX};
+use keyring::{KEYS_MAX, Key, Keyring};
 use lend::{Lending, MemberAt, SLOTS_MAX, ServerLimit, Slots, Usage};
 use libfuzzer_sys::fuzz_target;
 use model::{LimitScope, Moment, RateKey, RateLimit, RateReading, RateTerms};
@@ -29,12 +31,13 @@ fuzz_target!(|data: &[u8]| {
         b's' => slots(data),
         b'r' => rates(data),
         b'o' => orders(data),
+        b't' => ticket_keys(data),
         _ => {}
     }
 });
 
 fn datagram(data: &[u8]) {
-    let key = Key::from_secret(b"a secret of 32 bytes, or of more").expect("long enough");
+    let key = seal::Key::from_secret(b"a secret of 32 bytes, or of more").expect("long enough");
     let mut opener = Opener::new(&[key]).expect("one key");
     let mut opened = Vec::new();
     assert!(opener.open(data, &mut opened).is_err(), "nothing is sealed by chance");
@@ -174,6 +177,45 @@ fn orders(data: &[u8]) {
     let made = orders.make(key.clone(), model::Administrative::Ready, at(now)).expect("known");
     let (_, order) = orders.iter().find(|(one, _)| **one == key).expect("it was made");
     assert_eq!((order.state, order.version), (model::Administrative::Ready, made));
+}
+
+fn ticket_keys(data: &[u8]) {
+    let at = Moment::from_millis;
+    let peer = |number: u8| keyring::Peer {
+        name: format!("m{number}").into(),
+        address: ([10, 0, 0, number], 7946).into(),
+        start: [number; 16],
+    };
+    let mut ring = Keyring::new([1; 16], at(0));
+    ring.set_live([peer(2), peer(3)], at(0));
+    // Several messages, each after its sender and its length.
+    let (mut rest, mut now) = (data, 0);
+    while let Some(([from, length], after)) = rest.split_first_chunk() {
+        let (message, after) = after.split_at(usize::from(*length).min(after.len()));
+        rest = after;
+        now += 500 * u64::from(*from);
+        let from = [2 + from % 3; 16];
+        // What is no message is refused.
+        let _ = ring.on_message(from, message, at(now));
+        let turn = ring.turn(at(now));
+        let sent = turn.message.unwrap_or_default();
+        assert!(sent.len() <= keyring::wire::MESSAGE_MAX_BYTES);
+        if let Some(asked) = ring.fetch(at(now)) {
+            // It has what it said, or nothing.
+            match keyring::wire::read(message) {
+                Ok(keys) => {
+                    let key = |(name, age)| Key { name, age: (age, at(now)) };
+                    ring.fetched(asked.start, keys.into_iter().map(key), at(now));
+                }
+                Err(_) => ring.not_fetched(asked.start, at(now)),
+            }
+        }
+        if turn.must_make {
+            ring.make([now as u8; 16], at(now));
+        }
+        assert!(ring.iter().count() <= KEYS_MAX);
+        assert!(ring.seals().is_none_or(|name| ring.has(&name)));
+    }
 }
 
 /// Workers at which the same requests of a few keys come in each turn.

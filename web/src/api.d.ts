@@ -106,6 +106,7 @@ export type FleetSummary = {
   slots: SharedSlots;
   rates: SharedRates;
   orders: FleetOrderCounts;
+  tickets: FleetTickets | null;
   name_conflicts: number;
 };
 
@@ -141,6 +142,16 @@ export type SharedRates = {
 export type FleetOrderCounts = {
   drain: number;
   maintenance: number;
+};
+
+export type FleetTickets = {
+  keys: number;
+  sealing_age_s: number | null;
+  behind: Array<string>;
+  not_sharing: Array<string>;
+  error: string | null;
+  fetches_failed: number;
+  connections_refused: number;
 };
 
 export type Services = {
@@ -325,6 +336,7 @@ export type Fleet = {
   slots: SharedSlots;
   rates: SharedRates;
   orders: FleetOrders;
+  tickets: FleetTickets | null;
   datagrams: Datagrams;
   name_conflicts: number;
   rejoins: number;

@@ -50,6 +50,7 @@ const PACKAGES: &[(&str, Layer)] = &[
     ("lend", Layer::Decisions),
     ("quota", Layer::Decisions),
     ("orders", Layer::Decisions),
+    ("keyring", Layer::Decisions),
     ("config", Layer::Decisions),
     ("diagnose", Layer::Decisions),
     ("admin-api", Layer::Reports),
@@ -117,6 +118,7 @@ pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "strsim",
     "toml",
     "x509-parser",
+    "zeroize",
 ];
 
 /// A path that a pure package must not name, and why.

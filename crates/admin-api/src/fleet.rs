@@ -30,6 +30,8 @@ pub struct Fleet {
     pub rates: SharedRates,
     /// States of servers that are set for the whole fleet.
     pub orders: FleetOrders,
+    /// The session ticket keys that members share; null: they are not shared (`[fleet] tls`).
+    pub tickets: Option<FleetTickets>,
     /// What was received and sent since this process joined.
     pub datagrams: Datagrams,
     /// Messages from another process that has this member's name.
@@ -130,6 +132,29 @@ pub struct FleetOrder {
     pub member: String,
 }
 
+/// The session ticket keys that members share: with them, a client resumes its session at any member.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FleetTickets {
+    /// Keys that this member has.
+    pub keys: usize,
+    /// The age of the key that encrypts new tickets, in seconds; null: no shared key is in use, and this member's
+    /// tickets are valid only here.
+    pub sealing_age_s: Option<u64>,
+    /// Members that share keys and do not have the newest one, by name.
+    pub behind: Vec<String>,
+    /// Members that do not share keys, by name: without `tls` in `[fleet]`, of a version without it, or not listening
+    /// on TCP.
+    pub not_sharing: Vec<String>,
+    /// Why this member does not share keys, or why the last fetch from another one failed; null: neither.
+    pub error: Option<String>,
+    /// Fetches of keys from other members that failed since this process joined.
+    pub fetches_failed: u64,
+    /// Connections to the fleet's TCP port that ended without an answer since then: no TLS, no certificate of a
+    /// member, an unknown request, longer than 5 s, or too many at once.
+    pub connections_refused: u64,
+}
+
 /// Which members have confirmed that a server's state is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -216,6 +241,8 @@ pub struct FleetSummary {
     pub rates: SharedRates,
     /// How many servers have a state that is set for the whole fleet.
     pub orders: FleetOrderCounts,
+    /// The session ticket keys that members share; null: they are not shared.
+    pub tickets: Option<FleetTickets>,
     /// Messages from another process that has this member's name; a few after a restart.
     pub name_conflicts: u64,
 }
@@ -236,6 +263,7 @@ impl Fleet {
             ignored: self.ignored.clone(),
             slots: self.slots.clone(),
             rates: self.rates.clone(),
+            tickets: self.tickets.clone(),
             orders: FleetOrderCounts {
                 drain: self.orders.drain,
                 maintenance: self.orders.maintenance,

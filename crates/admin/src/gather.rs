@@ -8,8 +8,8 @@ use decide::{Published, ServiceView};
 use model::{Address, Health, Maintained, Moment};
 use observe::exposition::protobuf::MetricFamily;
 use observe::exposition::{
-    CertificateGauges, FindingGauges, FleetGauges, FleetRateGauges, FleetSlotGauges, Format,
-    Gauges, ListenerGauges, ServerGauges, ServiceGauges, write,
+    CertificateGauges, FindingGauges, FleetGauges, FleetRateGauges, FleetSlotGauges,
+    FleetTicketGauges, Format, Gauges, ListenerGauges, ServerGauges, ServiceGauges, write,
 };
 
 use crate::Exposed;
@@ -152,7 +152,7 @@ fn servers<'a>(
 
 fn fleet_gauges(fleet: Fleet) -> FleetGauges {
     let members = fleet.summary().members;
-    let Fleet { probes, ignored, slots, orders, rates, datagrams, .. } = fleet;
+    let Fleet { probes, ignored, slots, orders, rates, tickets, datagrams, .. } = fleet;
     let of_datagrams = [
         ("accepted", datagrams.accepted),
         ("unread", datagrams.unread),
@@ -179,6 +179,14 @@ fn fleet_gauges(fleet: Fleet) -> FleetGauges {
             keys: rates.keys,
             part: rates.part,
             untracked: rates.untracked,
+        }),
+        tickets: tickets.map(|tickets| FleetTicketGauges {
+            keys: tickets.keys,
+            sealing_age_s: tickets.sealing_age_s,
+            behind: tickets.behind.len(),
+            not_sharing: tickets.not_sharing.len(),
+            failed: tickets.fetches_failed,
+            refused: tickets.connections_refused,
         }),
         datagrams: of_datagrams.into_iter().chain(datagrams.refused).collect(),
         received_bytes: datagrams.received_bytes,

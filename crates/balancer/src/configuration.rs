@@ -513,6 +513,13 @@ fn fleet(fleet: &Fleet) -> Value {
         "discover": fleet.discover.as_deref().map(discover),
         "keys": fleet.keys.len(),
         "probers": fleet.probers,
+        "tls": fleet.tls.as_ref().map(|tls| {
+            json!({
+                "certificate": certificate(&tls.certificate),
+                "ca": tls.ca.path,
+                "name": tls.name.as_deref(),
+            })
+        }),
     })
 }
 

@@ -1,10 +1,12 @@
 //! The fleet for the admin API and for metrics.
 
+use std::sync::Arc;
+
 use admin_api::fleet::{
-    Datagrams, Fleet, FleetMember, FleetOrder, FleetOrders, IgnoredMember, SharedProbes,
-    SharedRates, SharedSlots,
+    Datagrams, Fleet, FleetMember, FleetOrder, FleetOrders, FleetTickets, IgnoredMember,
+    SharedProbes, SharedRates, SharedSlots,
 };
-use control::{FleetState, OrdersState, RatesState, SlotsState, Status};
+use control::{FleetState, OrdersState, RatesState, SlotsState, Status, TicketsState};
 
 /// Describes the fleet; `None` without one.
 pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
@@ -19,6 +21,7 @@ pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
         slots,
         orders,
         rates,
+        tickets,
         counts,
         ..
     } = &*state;
@@ -40,6 +43,7 @@ pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
         slots: shared_slots(slots),
         rates: shared_rates(rates),
         orders: fleet_orders(orders),
+        tickets: tickets.as_ref().map(fleet_tickets),
         datagrams: Datagrams {
             accepted: counts.accepted,
             refused: refused.map(|(reason, count)| (reason.to_owned(), count)).collect(),
@@ -79,6 +83,20 @@ fn fleet_orders(orders: &OrdersState) -> FleetOrders {
         maintenance: *maintenance,
         servers: servers.collect(),
         refused: *refused,
+    }
+}
+
+fn fleet_tickets(tickets: &TicketsState) -> FleetTickets {
+    let TicketsState { keys, sealing_age, behind, silent, error, failed, refused } = tickets;
+    let names = |names: &[Arc<str>]| names.iter().map(ToString::to_string).collect();
+    FleetTickets {
+        keys: *keys,
+        sealing_age_s: sealing_age.map(|age| age.as_secs()),
+        behind: names(behind),
+        not_sharing: names(silent),
+        error: error.clone(),
+        fetches_failed: *failed,
+        connections_refused: *refused,
     }
 }
 

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use model::{
     Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Consul, Content, Cors,
-    Discover, ErrorPage, Etcd, FieldMatch, Fleet, Forward, HostPattern, Listener, ListenerId,
-    ListenerTls, Material, Metrics, MetricsListener, Mirror, Nomad, Otlp, PathMatch, Protocol,
-    Registries, RequestFilter, Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot,
-    Split, Text, WrittenAt,
+    ErrorPage, Etcd, FieldMatch, Fleet, Forward, HostPattern, Listener, ListenerId, ListenerTls,
+    Material, Metrics, MetricsListener, Mirror, Nomad, Otlp, PathMatch, Protocol, Registries,
+    RequestFilter, Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot, Split, Text,
+    WrittenAt,
 };
 
 use crate::diagnostic::{At, Span};
-use crate::files::{Contents, PageFiles, RegistryPeers, RouteFiles};
+use crate::files::{Contents, FleetFiles, PageFiles, RegistryPeers, RouteFiles};
 use crate::names::Names;
 use crate::raw::{
     Document, RawAction, RawAdmin, RawBody, RawContent, RawErrorPage, RawFleet, RawListener,
@@ -48,7 +48,7 @@ pub(crate) fn snapshot(
     let otlp = document.otlp.zip(files.collector);
     let otlp = otlp.map(|(raw, collector)| Otlp { collector, ..raw.otlp });
     let registries = registries(document.registries, files.registries);
-    let fleet = document.fleet.and_then(|raw| fleet(raw, files.fleet_discover));
+    let fleet = document.fleet.and_then(|raw| fleet(raw, files.fleet));
     let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
     let mut places = Places { sources, lines: Lines::of(sources), file: "".into() };
     for (mut raw, files) in document.routes.into_iter().zip(files.routes) {
@@ -104,8 +104,9 @@ pub(crate) fn snapshot(
 }
 
 /// Returns `None` after a mistake, which is reported.
-fn fleet(raw: RawFleet, discover: Option<Arc<Discover>>) -> Option<Arc<Fleet>> {
-    Some(Arc::new(Fleet { discover, ..raw.fleet? }))
+fn fleet(raw: RawFleet, files: FleetFiles) -> Option<Arc<Fleet>> {
+    let FleetFiles { discover, tls } = files;
+    Some(Arc::new(Fleet { discover, tls, ..raw.fleet? }))
 }
 
 fn registries(raw: RawRegistries, peers: RegistryPeers) -> Registries {

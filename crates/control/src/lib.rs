@@ -37,6 +37,7 @@ pub use discover::{Discovered, Source, SourceState, TagsState, saved_routes};
 pub use discovery::consul::register::CheckStatus;
 pub use fleet::{
     DatagramCounts, FleetMember, FleetState, Gate, OrdersState, RatesState, ShownOrder, SlotsState,
+    TicketsState,
 };
 pub use order::{Confirmed, HandedOrder, NotOrdered};
 pub use orderer::Orderer;
@@ -44,6 +45,7 @@ pub use register::RegistrationState;
 pub use status::{Probed, Status};
 
 use run::{Command, Loop};
+use tls::SharedTickets;
 
 /// Maximum number of commands that wait for the loop.
 const COMMANDS_WAITING_MAX: usize = 16;
@@ -94,6 +96,7 @@ pub struct Control {
     /// What Consul is to show; never lost, unlike a command.
     announced: latest::Sender<Option<CheckStatus>>,
     status: Arc<Status>,
+    tickets: Arc<SharedTickets>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -124,12 +127,14 @@ pub fn start(
     let (announced, announcements) = latest::channel(None);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let shared = status.clone();
+    let tickets: Arc<SharedTickets> = Arc::default();
+    let for_listeners = Arc::clone(&tickets);
     let thread = std::thread::Builder::new().name("weir-control".into()).spawn(move || {
-        let control = Loop::new(registry, options, shared);
+        let control = Loop::new(registry, options, shared, for_listeners);
         tokio::task::LocalSet::new().block_on(&runtime, control.run(received, announcements));
         runtime.shutdown_timeout(LOOKUPS_END_MAX);
     })?;
-    let control = Control { commands, announced, status, thread: Some(thread) };
+    let control = Control { commands, announced, status, tickets, thread: Some(thread) };
     control.publish(snapshot).map_err(io::Error::other)?;
     Ok(control)
 }
@@ -168,6 +173,11 @@ impl Control {
         let (reply, saved) = std::sync::mpsc::sync_channel(1);
         self.commands.try_send(Command::Save(reply)).map_err(|_| Unavailable)?;
         saved.recv().map_err(|_| Unavailable)
+    }
+
+    /// Returns what listeners seal session tickets with: the fleet's keys, if it shares some.
+    pub fn tickets(&self) -> Arc<SharedTickets> {
+        Arc::clone(&self.tickets)
     }
 
     /// Returns what makes orders for the whole fleet.

@@ -13,12 +13,13 @@ use decide::{LiveService, Published, Registry, Tier, TierChange};
 use discovery::consul::register::CheckStatus;
 use model::{Moment, Snapshot};
 use orders::FleetOrder;
+use tls::SharedTickets;
 use tokio::sync::{mpsc, watch};
 
 use crate::Options;
 use crate::comeback;
 use crate::discover::{Answered, Discovery, FLEET, Reported, TagsReport};
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Parts};
 use crate::order::{Confirmed, HandedOrder, NotOrdered};
 use crate::probe::{Heard, Message, Prober};
 use crate::register::Registrar;
@@ -81,14 +82,25 @@ pub(crate) struct Loop {
 }
 
 impl Loop {
-    pub(crate) fn new(registry: Arc<Registry>, options: Options, status: Arc<Status>) -> Loop {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        options: Options,
+        status: Arc<Status>,
+        tickets: Arc<SharedTickets>,
+    ) -> Loop {
         let (answers_in, answers) = mpsc::channel(WAITING_MAX);
         let (messages_in, messages) = mpsc::channel(WAITING_MAX);
         let (reports_in, reports) = mpsc::channel(WAITING_MAX);
         let (tags_in, tags) = mpsc::channel(1);
         let for_tags = (tags_in, status.shared_tags());
-        let orders = (options.gate, options.orders);
-        let fleet = Fleet::new(options.fleet, status.shared_fleet(), Arc::clone(&registry), orders);
+        let parts = Parts {
+            registry: Arc::clone(&registry),
+            gate: options.gate,
+            handed: options.orders,
+            tickets,
+            news: Arc::default(),
+        };
+        let fleet = Fleet::new(options.fleet, status.shared_fleet(), parts);
         Loop {
             registry,
             services: Vec::new(),

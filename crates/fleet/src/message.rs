@@ -27,6 +27,8 @@ impl<'a> Message<'a> {
     pub const ORDERS: u8 = 4;
     /// The kind of counts for rate limits: the receiver's start, then the form of `quota::wire`.
     pub const RATES: u8 = 5;
+    /// The kind of which keys of session tickets a member has: the receiver's start, then the form of `keyring::wire`.
+    pub const TICKETS: u8 = 6;
 
     /// Returns the message in a payload; `None` if the payload is empty.
     pub fn read(payload: &'a [u8]) -> Option<Message<'a>> {

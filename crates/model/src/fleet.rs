@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::{Discover, ServerTarget, Text};
+use crate::{Certificate, Discover, Material, ServerTarget, Text};
 
 /// A fleet of balancers, as one of its members is configured. The member's zone is [`crate::Snapshot::zone`].
 #[derive(Clone, Debug, PartialEq)]
@@ -26,4 +26,17 @@ pub struct Fleet {
     pub keys: Vec<Text>,
     /// How many members of each zone run each health check: 1 to 8.
     pub probers: u8,
+    /// TLS for what is never in datagrams: session ticket keys; `None`: these are not shared.
+    pub tls: Option<FleetTls>,
+}
+
+/// TLS between members, over TCP on the fleet's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetTls {
+    /// The certificate of this member, for server and client authentication.
+    pub certificate: Certificate,
+    /// The authorities that sign the certificates of members, and of members alone.
+    pub ca: Material,
+    /// The DNS name for which the certificates of members are valid; `None`: any name is accepted.
+    pub name: Option<Arc<str>>,
 }

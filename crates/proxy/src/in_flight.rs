@@ -195,7 +195,8 @@ mod tests {
         let services = crate::explain::tests::live().0.load_full().snapshot.services.clone();
         let snapshot = Snapshot { listeners: vec![listener], services, ..Snapshot::empty() };
         let published = registry.publish(Arc::new(snapshot), Moment::ZERO);
-        let shared = Shared::new(registry, Vec::new(), None, Identity::new(1), Arc::default());
+        let (challenges, tickets) = (Arc::default(), Arc::default());
+        let shared = Shared::new(registry, Vec::new(), None, Identity::new(1), challenges, tickets);
         Rc::new(Plane::new(published, &observe::Shard::default(), &shared))
     }
 

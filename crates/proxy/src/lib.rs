@@ -125,6 +125,8 @@ pub struct Options {
     pub identity: Identity,
     /// Challenges of certificate authorities (ACME) that are pending: listeners answer them.
     pub challenges: Arc<::tls::Challenges>,
+    /// What listeners seal session tickets with: keys that processes share, if there are some.
+    pub tickets: Arc<::tls::SharedTickets>,
 }
 
 /// The running data plane.
@@ -148,6 +150,7 @@ pub fn start(options: Options) -> io::Result<Handle> {
         may_explain,
         identity,
         challenges,
+        tickets,
     } = options;
     let (peers, inboxes): (Vec<_>, Vec<_>) = (0..workers.max(1))
         .map(|_| {
@@ -155,7 +158,8 @@ pub fn start(options: Options) -> io::Result<Handle> {
             (Peer::new(sender), receiver)
         })
         .unzip();
-    let shared = Arc::new(Shared::new(registry, peers, may_explain, identity, challenges));
+    let shared = Shared::new(registry, peers, may_explain, identity, challenges, tickets);
+    let shared = Arc::new(shared);
     shared.listen(listeners, &[], &[]);
     shared.authentications.prepare(&shared.registry.current().snapshot);
     if shared.registry.current().snapshot.uses_tls() {

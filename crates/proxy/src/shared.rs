@@ -118,6 +118,7 @@ impl Shared {
         may_explain: Option<MayExplain>,
         identity: Identity,
         challenges: Arc<tls::Challenges>,
+        tickets: Arc<tls::SharedTickets>,
     ) -> Shared {
         Shared {
             registry,
@@ -133,7 +134,7 @@ impl Shared {
             compression: Arc::default(),
             mirrors: Arc::default(),
             identity,
-            tls: TlsConfigs::default(),
+            tls: TlsConfigs::new(tickets),
             authentications: Authentications::new(),
             challenges,
         }

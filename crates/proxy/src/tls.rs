@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use model::{HttpVersion, ListenerTls, ServiceTls, Snapshot};
 use rustls::{ClientConfig, ServerConfig};
-use tls::{Kept, Mistake};
+use tls::{Kept, Mistake, SharedTickets};
 
 /// ALPN protocol names in order of preference.
 type Alpn = &'static [&'static [u8]];
 
 /// All configurations in use.
-#[derive(Default)]
 pub(crate) struct TlsConfigs {
+    /// What listeners seal session tickets with.
+    tickets: Arc<SharedTickets>,
     servers: Mutex<Kept<(ListenerTls, Alpn), ServerConfig>>,
     clients: Mutex<Kept<(Arc<ServiceTls>, HttpVersion), ClientConfig>>,
     /// Those of the configuration that was prepared last, which no worker may use yet.
@@ -25,6 +26,15 @@ pub(crate) struct InUse {
 }
 
 impl TlsConfigs {
+    pub(crate) fn new(tickets: Arc<SharedTickets>) -> TlsConfigs {
+        TlsConfigs {
+            tickets,
+            servers: Mutex::default(),
+            clients: Mutex::default(),
+            prepared: Mutex::default(),
+        }
+    }
+
     /// Builds the configurations of a snapshot before it is published, so that workers find them: those of
     /// thousands of certificates take longer than a request should wait.
     pub(crate) fn prepare(&self, snapshot: &Snapshot) {
@@ -38,7 +48,7 @@ impl TlsConfigs {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let listeners = snapshot.listeners.iter().map(|listener| {
             let key = (listener.tls.clone()?, tls::listener_alpn(listener));
-            made(servers.get(key, |(tls, alpn)| tls::server(tls, alpn)))
+            made(servers.get(key, |(tls, alpn)| tls::server_with_tickets(tls, alpn, &self.tickets)))
         });
         let listeners = listeners.collect();
         let services = snapshot.services.iter().map(|service| {

@@ -7,9 +7,9 @@ use rustls::ClientConfig;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 
+use crate::any_name::{Accepted, AnyName};
 use crate::facts::certified;
 use crate::server::versions;
-use crate::unverified::Unverified;
 use crate::{Mistake, Part, pem, provider};
 
 /// Returns the TLS configuration for requests that Weir sends itself, over HTTP/1.1, to a server whose certificate one
@@ -51,7 +51,7 @@ pub fn client(tls: &ServiceTls, alpn: &[&[u8]]) -> Result<Arc<ClientConfig>, Mis
             Mistake::new(Part::Ca, format!("these authorities cannot verify servers: {error}"))
         })?
     } else {
-        Arc::new(Unverified::new(provider()))
+        Arc::new(AnyName::new(Accepted::Any, provider()))
     };
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(versions(TlsVersion::Tls12))

@@ -5,17 +5,19 @@
 //! either, so the caller checks whether a certificate is valid *today* ([`Facts::validity`]).
 //! (rustls itself reads the clock to verify certificates and to rotate its ticket keys.)
 
+mod any_name;
 mod challenges;
 mod client;
 mod facts;
 mod identity;
 mod kept;
+mod member;
 mod pem;
 mod resolve;
 mod server;
 #[cfg(test)]
 mod tests;
-mod unverified;
+mod tickets;
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,9 +29,11 @@ pub use client::{client, own_client, to_peer};
 pub use facts::{Facts, KeyKind, Validity, certificate, date, facts};
 pub use identity::{certificate_names, common_name, identity};
 pub use kept::{Kept, listener_alpn, service_alpn};
+pub use member::{MemberTls, member};
 pub use pem::authorities;
 pub use rustls;
-pub use server::{cipher_suites, server};
+pub use server::{cipher_suites, server, server_with_tickets};
+pub use tickets::{SharedTickets, TicketKey};
 
 /// An error in a certificate, a key or the like.
 #[derive(Clone, Debug, PartialEq, Eq)]

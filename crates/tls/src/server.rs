@@ -11,6 +11,7 @@ use rustls::{ServerConfig, SupportedCipherSuite};
 
 use crate::facts::certified;
 use crate::resolve::ByName;
+use crate::tickets::{Binding, ListenerTickets, SharedTickets};
 use crate::{Mistake, Part, pem, provider};
 
 /// Returns the TLS configuration of a listener. `alpn`: protocols in order of preference, such as
@@ -25,6 +26,21 @@ use crate::{Mistake, Part, pem, provider};
 /// The first error in a certificate, a key, an OCSP response or the clients' authorities; for one
 /// of several certificates, the message contains its chain's path.
 pub fn server(tls: &ListenerTls, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, Mistake> {
+    server_with_tickets(tls, alpn, &Arc::default())
+}
+
+/// Returns the TLS configuration of a listener, as [`server()`] does. Its tickets are sealed with the keys that are
+/// shared with other processes, as long as there are some: they are valid at listeners with the same certificates,
+/// private keys, `version_min`, `ciphers` and `unknown_names`. A listener that asks for certificates of clients shares
+/// none.
+///
+/// # Errors
+/// Those of [`server()`].
+pub fn server_with_tickets(
+    tls: &ListenerTls,
+    alpn: &[&[u8]],
+    shared: &Arc<SharedTickets>,
+) -> Result<Arc<ServerConfig>, Mistake> {
     let mut certificates = Vec::new();
     for certificate in &tls.certificates {
         certificates.push(certified(certificate).map_err(|mistake| Mistake {
@@ -42,11 +58,20 @@ pub fn server(tls: &ListenerTls, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, Mi
         None => builder.with_no_client_auth(),
         Some(clients) => builder.with_client_cert_verifier(verifier(clients)?),
     };
+    let own = Ticketer::new().map_err(unusable)?;
+    let ticketer = match &tls.client_certificates {
+        None => {
+            let chains = certificates.iter().map(|(certified, _)| &*certified.cert);
+            let binding = Binding::new(tls, chains);
+            Arc::new(ListenerTickets::new(Arc::clone(shared), binding, own))
+        }
+        Some(_) => own,
+    };
     let mut config =
         builder.with_cert_resolver(Arc::new(ByName::new(certificates, &tls.unknown_names)));
     config.ignore_client_order = !tls.ciphers.is_empty();
     config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
-    config.ticketer = Ticketer::new().map_err(unusable)?;
+    config.ticketer = ticketer;
     Ok(Arc::new(config))
 }
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{
-    Certificate, ClientCertificates, ListenerTls, Material, ServiceTls, TlsVersion, UnknownNames,
+    Certificate, ClientCertificates, FleetTls, ListenerTls, Material, ServiceTls, TlsVersion,
+    UnknownNames,
 };
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
@@ -389,4 +390,127 @@ fn no_damage_to_a_certificate_panics() {
         drop(facts(&material("", &text)));
     }
     assert_eq!(identity(&whole).as_deref(), Some("CN=leaf,O=Example\\, Inc."));
+}
+
+/// Members of this authority, each with a certificate for these names; `name` is what they ask for.
+fn of_fleet(ca: &Issuer, names: &[&str], name: Option<&str>) -> FleetTls {
+    let ca_pem = material("ca.pem", ca.pem().as_bytes());
+    FleetTls { certificate: leaf(ca, names), ca: ca_pem, name: name.map(Into::into) }
+}
+
+#[test]
+fn members_accept_each_other_and_no_stranger() {
+    let (ca, other_ca) = (authority("members"), authority("others"));
+    let one = member(&of_fleet(&ca, &["one.test"], None)).unwrap();
+    let other = member(&of_fleet(&ca, &["other.test"], None)).unwrap();
+    let stranger = member(&of_fleet(&other_ca, &["one.test"], None)).unwrap();
+    let (client, server) = shake(&one.client, &other.server, "10.0.0.1").unwrap();
+    assert!(
+        one.has_member_name(client.peer_certificates())
+            && other.has_member_name(server.peer_certificates())
+    );
+    assert!(shake(&one.client, &stranger.server, "10.0.0.1").is_err());
+    assert!(shake(&stranger.client, &one.server, "10.0.0.1").is_err());
+    // Each connection verifies.
+    let (again, _) = shake(&one.client, &other.server, "10.0.0.1").unwrap();
+    assert_eq!(again.handshake_kind(), Some(rustls::HandshakeKind::Full));
+
+    let named = member(&of_fleet(&ca, &["fleet.test"], Some("fleet.test"))).unwrap();
+    let (client, server) = shake(&other.client, &named.server, "10.0.0.1").unwrap();
+    assert!(!named.has_member_name(server.peer_certificates()), "it is not for the name");
+    assert!(other.has_member_name(client.peer_certificates()));
+    assert!(!named.has_member_name(None));
+}
+
+#[test]
+fn a_certificate_that_members_would_refuse_is_a_mistake() {
+    let (ca, other_ca) = (authority("members"), authority("others"));
+    let mistake = |tls: &FleetTls| member(tls).unwrap_err();
+    let mut of_others = of_fleet(&ca, &["one.test"], None);
+    of_others.ca = material("ca.pem", other_ca.pem().as_bytes());
+    let shown = mistake(&of_others);
+    assert_eq!(shown.about, Part::Chain);
+    assert!(shown.message.contains("cannot be verified for server"), "{shown}");
+    let named = mistake(&of_fleet(&ca, &["one.test"], Some("fleet.test")));
+    assert!(named.message.contains("not valid for fleet.test"), "{named}");
+
+    // One for servers alone.
+    let mut params = params(&["one.test"]);
+    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
+    let certificate = signed(&ca, &params, &KeyPair::generate().unwrap());
+    let shown = mistake(&FleetTls { certificate, ..of_fleet(&ca, &["one.test"], None) });
+    assert!(shown.message.contains("for client authentication"), "{shown}");
+}
+
+#[test]
+fn a_session_is_resumed_in_another_process_with_the_same_keys() {
+    let ca = authority("public");
+    let certificate = leaf(&ca, &["a.test"]);
+    let asking = ListenerTls {
+        client_certificates: Some(ClientCertificates {
+            ca: material("clients.pem", ca.pem().as_bytes()),
+            required: false,
+        }),
+        ..listener(vec![certificate.clone()])
+    };
+    let plain = listener(vec![certificate]);
+    let (one, other) = (Arc::<SharedTickets>::default(), Arc::<SharedTickets>::default());
+    let key = || TicketKey::new(&[2; 32]);
+    one.set(Some(key()), vec![key()]);
+    other.set(None, vec![key()]);
+    let at = |shared, tls| server_with_tickets(tls, &[], shared).unwrap();
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let client = client_of(&ca, version);
+        let kind = |server: &Arc<ServerConfig>| {
+            let (client, server) = shake(&client, server, "a.test").unwrap();
+            assert_eq!(client.handshake_kind(), server.handshake_kind());
+            server.handshake_kind()
+        };
+        assert_eq!(kind(&at(&one, &plain)), Some(rustls::HandshakeKind::Full));
+        assert_eq!(kind(&at(&other, &plain)), Some(rustls::HandshakeKind::Resumed), "{version:?}");
+        // The last ticket is of the other's own key.
+        assert_eq!(kind(&at(&one, &plain)), Some(rustls::HandshakeKind::Full));
+        // Those of a listener that asks for certificates of clients are its own.
+        let asks = at(&one, &asking);
+        assert_eq!(kind(&asks), Some(rustls::HandshakeKind::Full), "{version:?}");
+        assert_eq!(kind(&asks), Some(rustls::HandshakeKind::Resumed), "{version:?}");
+        assert_eq!(kind(&at(&one, &asking)), Some(rustls::HandshakeKind::Full), "{version:?}");
+    }
+}
+
+#[test]
+fn listeners_that_differ_do_not_open_each_others_tickets() {
+    let ca = authority("public");
+    let (first, second) = (leaf(&ca, &["a.test"]), leaf(&ca, &["b.test"]));
+    let keys = Arc::<SharedTickets>::default();
+    let key = || TicketKey::new(&[2; 32]);
+    keys.set(Some(key()), vec![key()]);
+    let ticketer =
+        |tls: &ListenerTls| server_with_tickets(tls, &[], &keys).unwrap().ticketer.clone();
+    let plain = listener(vec![first.clone(), second.clone()]);
+    let ticket = ticketer(&plain).encrypt(b"session").unwrap();
+    assert_eq!(ticketer(&plain).decrypt(&ticket).unwrap(), b"session");
+    let commented = [&first.key.bytes[..], b"# another file\n"].concat();
+    let other_key = Certificate { key: material("key.pem", &commented), ..first.clone() };
+    let others = [
+        ("order", listener(vec![second.clone(), first.clone()])),
+        ("one certificate", listener(vec![first.clone()])),
+        ("private key", listener(vec![other_key, second])),
+        ("version", ListenerTls { version_min: TlsVersion::Tls13, ..plain.clone() }),
+        ("ciphers", ListenerTls { ciphers: vec!["TLS_AES_128_GCM_SHA256"], ..plain.clone() }),
+    ];
+    for (what, other) in others {
+        assert_eq!(ticketer(&other).decrypt(&ticket), None, "{what}");
+    }
+}
+
+/// A client that offers one version and remembers sessions.
+fn client_of(ca: &Issuer, version: &'static rustls::SupportedProtocolVersion) -> Arc<ClientConfig> {
+    let roots = pem::roots(&material("ca.pem", ca.pem().as_bytes())).unwrap();
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Arc::new(config)
 }

@@ -14,8 +14,8 @@ use admin_api::changes::Change;
 use admin_api::checks::{Endpoint, Plan, Probe, ProbeResults};
 use admin_api::findings::Findings;
 use admin_api::fleet::{
-    Datagrams, Fleet, FleetMember, FleetOrder, FleetOrders, IgnoredMember, SharedProbes,
-    SharedRates, SharedSlots,
+    Datagrams, Fleet, FleetMember, FleetOrder, FleetOrders, FleetTickets, IgnoredMember,
+    SharedProbes, SharedRates, SharedSlots,
 };
 use admin_api::published::{PublishedRoute, PublishedRoutes, TagSource};
 use admin_api::receipt::{
@@ -182,6 +182,15 @@ fn fleet() -> Fleet {
             }],
             refused: 0,
         },
+        tickets: Some(FleetTickets {
+            keys: 2,
+            sealing_age_s: Some(4_321),
+            behind: vec!["edge-2".to_owned()],
+            not_sharing: vec!["edge-3".to_owned()],
+            error: None,
+            fetches_failed: 1,
+            connections_refused: 3,
+        }),
         datagrams: Datagrams {
             accepted: 900,
             refused: BTreeMap::from([("unknown_key".to_owned(), 3)]),

@@ -169,9 +169,8 @@ impl Balancer {
         let counters = new_counters(&registry.current());
 
         // The workers accept the waiting clients.
-        sockets.grow(workers);
-        let listeners = sockets.for_proxy().map_err(|error| vec![format!("listeners: {error}")])?;
-        let proxy = start_workers(proxy::Options {
+        let listeners = sockets.for_proxy(workers)?;
+        let options = proxy::Options {
             registry: Arc::clone(&registry),
             counters: Arc::clone(&counters),
             listeners,
@@ -181,10 +180,9 @@ impl Balancer {
             may_explain,
             identity: identity.clone(),
             challenges: certificates.challenges(),
-        })?;
-
-        // From here on, requests that wait for a server that is marked down go elsewhere.
-        let _ = alarm.set(proxy.alarm());
+            tickets: control.tickets(),
+        };
+        let proxy = start_workers(options, &alarm)?;
 
         // The API comes last; everything that it shows exists by now.
         let ready = Arc::new(AtomicBool::new(true));
@@ -450,8 +448,15 @@ fn new_counters(published: &Published) -> Arc<observe::Registry> {
     counters
 }
 
-fn start_workers(options: proxy::Options) -> Result<proxy::Handle, Vec<String>> {
-    proxy::start(options).map_err(|error| vec![format!("cannot start the workers: {error}")])
+fn start_workers(
+    options: proxy::Options,
+    alarm: &OnceLock<proxy::Alarm>,
+) -> Result<proxy::Handle, Vec<String>> {
+    let proxy = proxy::start(options)
+        .map_err(|error| vec![format!("cannot start the workers: {error}")])?;
+    // From here on, requests that wait for a server that is marked down go elsewhere.
+    let _ = alarm.set(proxy.alarm());
+    Ok(proxy)
 }
 
 /// Returns the settings of the control thread, and where the workers' alarm goes that it raises.

@@ -188,18 +188,18 @@ pub(crate) fn open(snapshot: &Snapshot, handed: Handed) -> Result<(Sockets, Door
 }
 
 impl Sockets {
-    /// Adds sockets to groups that were handed over with fewer than there are workers now. Must be
-    /// called last, when nothing can fail any more: sockets that join such a group and are closed
-    /// again lose the connections in their queues.
-    pub(crate) fn grow(&mut self, workers: usize) {
+    /// Returns the listeners' sockets for so many workers, and adds sockets to groups that were handed over with
+    /// fewer. Must be called last, when nothing can fail any more: sockets that join such a group and are closed again
+    /// lose the connections in their queues.
+    pub(crate) fn for_proxy(
+        &mut self,
+        workers: usize,
+    ) -> Result<Vec<proxy::ListenerSockets>, Vec<String>> {
         for group in &mut self.groups {
             group.grow(workers);
         }
-    }
-
-    /// Returns the listeners' sockets for the proxy.
-    pub(crate) fn for_proxy(&self) -> io::Result<Vec<proxy::ListenerSockets>> {
-        self.groups.iter().map(Group::for_proxy).collect()
+        let sockets: io::Result<_> = self.groups.iter().map(Group::for_proxy).collect();
+        sockets.map_err(|error| vec![format!("listeners: {error}")])
     }
 
     /// Returns every listener's sockets.

@@ -71,11 +71,11 @@ fn every_worker_has_a_socket_of_every_listener() {
     let admin_address = Address::from(address(0));
     snapshot.admin = Some(Admin { address: admin_address, token_file: None });
     snapshot.workers = NonZeroU16::new(3);
-    let (sockets, doors) = open(&snapshot, Handed::default()).unwrap();
+    let (mut sockets, doors) = open(&snapshot, Handed::default()).unwrap();
     let ports = ports(&sockets.groups[0]);
     assert_eq!(ports, [ports[0]; 3]);
     assert!(sockets.admin().is_some() && doors.admin.is_some());
-    assert_eq!(sockets.for_proxy().unwrap()[0].sockets.len(), 3);
+    assert_eq!(sockets.for_proxy(3).unwrap()[0].sockets.len(), 3);
     let small = sockets.shortfalls.iter().find_map(|shortfall| match shortfall {
         Shortfall::Backlog { asked, granted, .. } => Some((*asked, *granted)),
         Shortfall::Files { .. } => None,
@@ -232,7 +232,7 @@ fn sockets_that_were_handed_over_are_all_kept() {
     next.workers = NonZeroU16::new(5);
     let (mut more, _) = open(&next, handed(&sockets)).unwrap();
     assert_eq!(more.groups()[0].sockets.len(), 2, "not before everything else is well");
-    more.grow(5);
+    more.for_proxy(5).unwrap();
     assert_eq!(ports(&more.groups()[0]), [next.listeners[0].address.port().unwrap(); 5]);
 }
 

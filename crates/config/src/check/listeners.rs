@@ -17,6 +17,7 @@ pub(super) fn check(document: &Document, problems: &Problems) {
     clashes(document, problems);
     admin(document, problems);
     metrics(document, problems);
+    fleet(document, problems);
     limits(document, problems);
     idle_http(document, problems);
     tls(document, problems);
@@ -138,6 +139,23 @@ fn metrics(document: &Document, problems: &Problems) {
             Diagnostic::warning(title, own.span.clone(), "without TLS")
                 .help("write tls = { certificates = [{ chain = \"…\", key = \"…\" }] } beside it"),
         );
+    }
+}
+
+/// Reports what takes the TCP port of the connections between members of a fleet.
+fn fleet(document: &Document, problems: &Problems) {
+    let Some(fleet) = document.fleet.as_ref().filter(|raw| raw.tls.is_some()) else { return };
+    let Some(own) = fleet.fleet.as_ref().map(|fleet| fleet.address) else { return };
+    let listeners = document.listeners.iter().filter_map(|listener| listener.address.as_ref());
+    let taken = listeners.filter(|at| overlap(at.value, own.into()));
+    let metrics = document.metrics.listener.as_ref().map(|listener| &listener.address);
+    let metrics = metrics.filter(|at| overlap(at.value.into(), own.into()));
+    let spans = taken.map(|at| &at.span).chain(metrics.map(|at| &at.span));
+    for span in spans {
+        let title = "a listener is on the TCP port of the fleet";
+        problems.report(Diagnostic::error(title, span.clone(), "taken already").help(format!(
+            "with `tls` in [fleet], members connect to {own} over TCP: choose another port"
+        )));
     }
 }
 

@@ -210,10 +210,12 @@ fn a_tcp_listener_names_its_service_and_a_route_what_becomes_of_it() {
     );
 }
 
+fn material(path: &str, bytes: &str) -> Material {
+    Material { path: path.into(), bytes: bytes.as_bytes().into() }
+}
+
 #[test]
 fn a_renewed_certificate_is_reported_without_its_bytes() {
-    let material =
-        |path: &str, bytes: &str| Material { path: path.into(), bytes: bytes.as_bytes().into() };
     let with = |chain: &str, key: &str, ca: &str| {
         let mut snapshot = snapshot(BEFORE);
         snapshot.listeners[0].tls = Some(ListenerTls {
@@ -310,6 +312,26 @@ fn a_fleet_is_compared_key_by_key_without_its_secrets() {
             "fleet.discover: none → dns_srv _weir._udp.example",
             "fleet.probers: 2 → 3",
         ]
+    );
+    let mut other = one.clone();
+    let fleet = Arc::make_mut(other.fleet.as_mut().unwrap());
+    fleet.tls = Some(model::FleetTls {
+        certificate: Certificate {
+            chain: material("a.pem", "one"),
+            key: material("a.key", "secret"),
+            ocsp: None,
+            acme: None,
+        },
+        ca: material("ca.pem", "one"),
+        name: None,
+    });
+    assert_eq!(settings(&one, &other), ["fleet.tls: off → on"]);
+    let mut changed = other.clone();
+    let tls = Arc::make_mut(changed.fleet.as_mut().unwrap()).tls.as_mut().unwrap();
+    (tls.ca, tls.name) = (material("ca.pem", "other"), Some("members.internal".into()));
+    assert_eq!(
+        settings(&other, &changed),
+        ["fleet.tls.name: any → members.internal", "fleet.tls.ca: the contents of ca.pem changed"]
     );
     let mut other = one.clone();
     let fleet = Arc::make_mut(other.fleet.as_mut().unwrap());

@@ -3,7 +3,9 @@
 
 use std::fmt::Write as _;
 
-use model::{Certificate, ClientCertificates, ListenerTls, Material, ServiceTls, UnknownNames};
+use model::{
+    Certificate, ClientCertificates, FleetTls, ListenerTls, Material, ServiceTls, UnknownNames,
+};
 
 use super::{Words, or};
 use model::units::show_duration;
@@ -70,12 +72,27 @@ pub(super) fn service(old: Option<&ServiceTls>, new: Option<&ServiceTls>, words:
     words.value("tls.verify", verify, &new.verify, bool::to_string);
     words.value("tls.ca", ca, &new.ca, |ca| ca.path.display().to_string());
     material("tls.ca", ca, &new.ca, words);
-    match (certificate, &new.certificate) {
-        (Some(old), Some(new)) if one_path(old) == one_path(new) => {
-            renewed("tls.certificate", old, new, words);
-        }
-        (old, new) => words.value("tls.certificate", old, new, |certificate| {
-            or(certificate.as_ref().map(|it| it.chain.path.display()), "none")
+    presented("tls.certificate", certificate.as_ref(), new.certificate.as_ref(), words);
+}
+
+/// TLS between members of a fleet in both configurations.
+pub(super) fn fleet(old: Option<&FleetTls>, new: Option<&FleetTls>, words: &mut Words) {
+    let (Some(old), Some(new)) = (old, new) else {
+        return words.value("fleet.tls", &old.is_some(), &new.is_some(), on_off);
+    };
+    let FleetTls { certificate, ca, name } = old;
+    words.value("fleet.tls.name", name, &new.name, |name| or(name.as_ref(), "any"));
+    words.value("fleet.tls.ca", ca, &new.ca, |ca| ca.path.display().to_string());
+    material("fleet.tls.ca", ca, &new.ca, words);
+    presented("fleet.tls.certificate", Some(certificate), Some(&new.certificate), words);
+}
+
+/// A certificate that Weir presents.
+fn presented(key: &str, old: Option<&Certificate>, new: Option<&Certificate>, words: &mut Words) {
+    match (old, new) {
+        (Some(old), Some(new)) if one_path(old) == one_path(new) => renewed(key, old, new, words),
+        (old, new) => words.value(key, &old, &new, |certificate| {
+            or(certificate.map(|it| it.chain.path.display()), "none")
         }),
     }
 }

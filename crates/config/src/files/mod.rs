@@ -5,6 +5,7 @@ mod acme;
 mod certificate_directory;
 mod client_lists;
 mod credentials;
+mod fleet;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ use crate::sources::Sources;
 use crate::{Found, Surroundings, Unreadable};
 
 pub(crate) use client_lists::add_client_lists;
+pub(crate) use fleet::FleetFiles;
 
 /// Where systems keep their trusted authorities: Debian, Alpine and Arch; Fedora and its
 /// derivatives; `SUSE`; Alpine again. The first readable one is used.
@@ -48,8 +50,7 @@ pub(crate) struct Contents {
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
     /// In order of the services.
     pub(crate) discover: Vec<Option<Arc<Discover>>>,
-    /// Of the fleet.
-    pub(crate) fleet_discover: Option<Arc<Discover>>,
+    pub(crate) fleet: FleetFiles,
     pub(crate) registries: RegistryPeers,
     /// The collector of telemetry.
     pub(crate) collector: Option<HttpPeer>,
@@ -119,10 +120,7 @@ pub(crate) fn read(
             .clone()
             .map(|service| reader.discover(service.discover.as_ref()?).map(Arc::new))
             .collect(),
-        fleet_discover: document
-            .fleet
-            .as_ref()
-            .and_then(|fleet| reader.discover(fleet.discover.as_ref()?).map(Arc::new)),
+        fleet: reader.fleet(document.fleet.as_ref()),
         authentications: document
             .authentications
             .iter()

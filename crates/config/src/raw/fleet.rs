@@ -1,14 +1,16 @@
 //! Reads `[fleet]`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{Fleet, ServerTarget, Text};
 use toml::de::DeValue;
 
 use super::discover::RawDiscover;
+use super::paths::file_path;
 use super::table::{Table, is_empty_list};
-use super::{discover, net};
+use super::{RawCertificate, discover, net, tls};
 use crate::diagnostic::{At, Diagnostic, Span, Wrong, quote};
 
 const MEMBERS_MAX: usize = 64;
@@ -20,9 +22,18 @@ const KEY_BYTES_MAX: usize = 4096;
 /// `[fleet]`.
 #[derive(Debug)]
 pub(crate) struct RawFleet {
-    /// Without `discover`. `None` after a mistake, which is reported.
+    /// Without `discover` and `tls`. `None` after a mistake, which is reported.
     pub(crate) fleet: Option<Fleet>,
     pub(crate) discover: Option<RawDiscover>,
+    pub(crate) tls: Option<RawFleetTls>,
+}
+
+/// `tls`. Unreadable values have been reported.
+#[derive(Debug)]
+pub(crate) struct RawFleetTls {
+    pub(crate) certificate: Option<RawCertificate>,
+    pub(crate) ca: Option<At<PathBuf>>,
+    pub(crate) name: Option<Arc<str>>,
 }
 
 pub(super) fn read(mut table: Table<'_>) -> RawFleet {
@@ -38,6 +49,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawFleet {
     joins_none(&table);
     let keys = keys(&mut table);
     let probers = table.integer("probers").value;
+    let tls = table.table("tls").map(tls_of_members);
     table.finish();
     let fleet = address.zip(advertise).map(|(address, advertise)| Fleet {
         address: address.value,
@@ -48,8 +60,19 @@ pub(super) fn read(mut table: Table<'_>) -> RawFleet {
         discover: None,
         keys,
         probers,
+        tls: None,
     });
-    RawFleet { fleet, discover }
+    RawFleet { fleet, discover, tls }
+}
+
+fn tls_of_members(mut table: Table<'_>) -> RawFleetTls {
+    let tls = RawFleetTls {
+        certificate: table.table("certificate").map(tls::certificate),
+        ca: table.text("ca", file_path),
+        name: table.text("name", net::host_name).map(|at| at.value.into()),
+    };
+    table.finish();
+    tls
 }
 
 /// Returns the address that other members send to; `None` after a mistake, which is reported.

@@ -46,7 +46,7 @@ pub(crate) use authentication::{
     RawAuthentication, RawForwardAuth, RawKeySource, RawScheme, RawToken,
 };
 pub(crate) use discover::{RawDiscover, RawSource};
-pub(crate) use fleet::RawFleet;
+pub(crate) use fleet::{RawFleet, RawFleetTls};
 pub(crate) use log::RawLog;
 pub(crate) use otlp::RawOtlp;
 pub(crate) use register::RawRegister;

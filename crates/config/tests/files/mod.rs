@@ -134,20 +134,24 @@ fn fleet_keys() -> [(&'static str, String); 4] {
     ]
 }
 
+fn authority(name: &str) -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
 fn make() -> Made {
     let mut files: HashMap<&'static str, Arc<[u8]>> = HashMap::new();
     let mut put = |name, bytes: &[u8]| drop(files.insert(name, bytes.into()));
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, "Example Authority");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    put("ca.pem", ca.pem().as_bytes());
-    put("clients.pem", ca.pem().as_bytes());
-    put("internal.pem", ca.pem().as_bytes());
+    let ca = authority("Example Authority");
+    for name in ["ca.pem", "clients.pem", "internal.pem", "fleet-ca.pem", "ca-certificates.crt"] {
+        put(name, ca.pem().as_bytes());
+    }
+    put("stranger-ca.pem", authority("Stranger").pem().as_bytes());
     for (name, text) in fleet_keys() {
         put(name, text.as_bytes());
     }
-    put("ca-certificates.crt", ca.pem().as_bytes());
     put("empty.pem", b"");
     put("office.txt", b"# the office\n192.0.2.0/24\n\n2001:db8::/32 # IPv6\n");
     put("none.txt", b"\xef\xbb\xbf# no network yet\n");
@@ -176,6 +180,7 @@ fn make() -> Made {
         ("b.pem", "b.key", &["b.example.com", "*.b.example.com"], USUAL),
         ("also-a.pem", "also-a.key", &["c.example.com", "a.example.com"], USUAL),
         ("client.pem", "client.key", &["weir.example.com"], USUAL),
+        ("member.pem", "member.key", &["fleet.internal"], USUAL),
         ("expired.pem", "expired.key", &["old.example.com"], ((2025, 1, 1), (2026, 11, 9))),
         (
             "soon.pem",

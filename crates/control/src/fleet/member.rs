@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use decide::Registry;
 use fleet::seal::{DATAGRAM_MAX, Key, Opener, Refusal, Sealer};
 use fleet::{Membership, Message, Output, StartId};
 use health::shared::assignment;
@@ -15,11 +14,12 @@ use health::shared::exchange::Exchange;
 use model::Moment;
 use tokio::net::UdpSocket;
 
-use super::orders::{FleetOrders, Gate};
+use super::Parts;
+use super::orders::FleetOrders;
 use super::rates::SharedRates;
 use super::slots::SharedSlots;
 use super::state::{DatagramCounts, FleetMember, FleetState};
-use crate::order::HandedOrder;
+use super::tickets::FleetTickets;
 use crate::probe::{Heard, Prober};
 
 /// The version of the messages that this program knows, which members tell each other.
@@ -47,6 +47,7 @@ pub(super) struct Member {
     slots: SharedSlots,
     rates: SharedRates,
     orders: FleetOrders,
+    tickets: FleetTickets,
     /// The list of members has changed since it was applied to the shared probes.
     is_changed: bool,
     /// Other members of the zone: where they are, and the starts of their processes.
@@ -65,8 +66,7 @@ impl Member {
         settings: &Arc<model::Fleet>,
         zone: Option<&Arc<str>>,
         socket: std::net::UdpSocket,
-        registry: &Arc<Registry>,
-        (gate, handed): (&Gate, &[HandedOrder]),
+        parts: &Parts,
         prober: &mut Prober,
         now: Moment,
     ) -> Result<Member, String> {
@@ -93,11 +93,15 @@ impl Member {
             Membership::new(own, generation, fastrand::u64(..), now).map_err(one_line)?;
         prober.share(Some(exchange), now);
         let own = membership.own();
+        let Parts { registry, gate, handed, tickets, news } = parts;
         let slots = SharedSlots::new(Arc::clone(registry), own, now);
         let mut rates = SharedRates::new(Arc::clone(registry), own, now);
         rates.set_key(first)?;
         let (registry, gate) = (Arc::clone(registry), Arc::clone(gate));
-        let orders = FleetOrders::new(registry, gate, own, handed.to_vec(), now);
+        let orders = FleetOrders::new(registry, gate, own, handed.clone(), now);
+        let (tickets, news) = (Arc::clone(tickets), Arc::clone(news));
+        let mut tickets = FleetTickets::new(tickets, news, own.start, settings.address, now);
+        tickets.set_tls(settings.tls.as_ref(), now);
         tracing::info!(name = %own.name, address = %own.address, "joining the fleet");
         Ok(Member {
             settings: Arc::clone(settings),
@@ -109,6 +113,7 @@ impl Member {
             slots,
             rates,
             orders,
+            tickets,
             is_changed: false,
             peers: Vec::new(),
             counts: DatagramCounts::default(),
@@ -136,6 +141,9 @@ impl Member {
             if let Some(exchange) = prober.shared_mut() {
                 exchange.set_keys(&probe_keys);
             }
+        }
+        if settings.tls != self.settings.tls {
+            self.tickets.set_tls(settings.tls.as_ref(), now);
         }
         if settings.probers != self.settings.probers
             && let Some(exchange) = prober.shared_mut()
@@ -228,6 +236,9 @@ impl Member {
         self.send_rates(&messages);
         let messages = self.orders.turn(now);
         self.send_all(Message::ORDERS, &messages);
+        if let Some(message) = self.tickets.tick(now) {
+            self.send_to_others(Message::TICKETS, &[message]);
+        }
         self.warn_of_conflicts(now);
         let Some(exchange) = prober.shared_mut() else { return };
         for batch in exchange.batches(now) {
@@ -246,7 +257,7 @@ impl Member {
     }
 
     pub(super) fn next_due(&self) -> Moment {
-        let others = [self.membership.next_due(), self.rates.next_due()];
+        let others = [self.membership.next_due(), self.rates.next_due(), self.tickets.next_due()];
         let due = self.slots.next_due().min(self.orders.next_due());
         others.into_iter().flatten().fold(due, Moment::min)
     }
@@ -267,6 +278,7 @@ impl Member {
             slots: self.slots.state(),
             rates: self.rates.state(),
             orders: self.orders.state(),
+            tickets: self.tickets.state(now),
             counts: self.counts.clone(),
             name_conflicts: counts.name_conflicts,
             rejoins: counts.rejoins,
@@ -295,59 +307,55 @@ impl Member {
                 return;
             }
         };
-        let other = self.others.get(&start);
-        match Message::read(&self.opened) {
+        if self.on_opened(start, prober, heard, now) {
+            self.counts.accepted += 1;
+        } else {
+            self.counts.unread += 1;
+        }
+    }
+
+    /// Takes the opened datagram of the process with this start. Returns whether it is a message for this member.
+    fn on_opened(
+        &mut self,
+        from: StartId,
+        prober: &mut Prober,
+        heard: &mut Vec<Heard>,
+        now: Moment,
+    ) -> bool {
+        let (kind, bytes) = match Message::read(&self.opened) {
             Some(Message::Membership(bytes)) => {
                 self.membership.on_datagram(bytes, now);
                 // Its news may be about the sender of the next datagram.
                 self.flush();
+                return true;
             }
-            Some(Message::Other { kind: Message::CHECKS, bytes }) => {
-                let own = self.membership.own().start;
-                let read = addressed_to(own, bytes).zip(other).and_then(|(batch, other)| {
-                    prober.on_shared(&other.name, start.low(), batch, now).ok()
-                });
-                let Some(results) = read else {
-                    self.counts.unread += 1;
-                    return;
-                };
-                heard.extend(results);
-            }
-            Some(Message::Other { kind: Message::SLOTS, bytes }) => {
-                let own = self.membership.own().start;
-                let message = addressed_to(own, bytes).zip(other);
-                if !message.is_some_and(|(bytes, other)| self.slots.on_message(other, bytes, now)) {
-                    self.counts.unread += 1;
-                    return;
+            Some(Message::Other { kind, bytes }) => (kind, bytes),
+            None => return false,
+        };
+        let own = self.membership.own().start;
+        let message = addressed_to(own, bytes).zip(self.others.get(&from));
+        let Some((bytes, other)) = message else { return false };
+        match kind {
+            Message::CHECKS => match prober.on_shared(&other.name, from.low(), bytes, now) {
+                Ok(results) => {
+                    heard.extend(results);
+                    true
                 }
-            }
-            Some(Message::Other { kind: Message::RATES, bytes }) => {
-                let message = addressed_to(self.membership.own().start, bytes).zip(other);
-                if !message.is_some_and(|(bytes, other)| self.rates.on_message(other, bytes, now)) {
-                    self.counts.unread += 1;
-                    return;
-                }
-            }
-            Some(Message::Other { kind: Message::ORDERS, bytes }) => {
-                let own = self.membership.own().start;
-                let read = addressed_to(own, bytes).zip(other).and_then(|(bytes, other)| {
-                    let answers = self.orders.on_message(other, bytes, now)?;
-                    Some((other.address, other.start, answers))
-                });
-                let Some((to, start, answers)) = read else {
-                    self.counts.unread += 1;
-                    return;
-                };
+                Err(_) => false,
+            },
+            Message::SLOTS => self.slots.on_message(other, bytes, now),
+            Message::RATES => self.rates.on_message(other, bytes, now),
+            Message::TICKETS => self.tickets.on_message(other, bytes, now),
+            Message::ORDERS => {
+                let (to, start) = (other.address, other.start);
+                let Some(answers) = self.orders.on_message(other, bytes, now) else { return false };
                 for answer in answers {
                     self.send_one(Message::ORDERS, to, start, &answer);
                 }
+                true
             }
-            Some(Message::Other { .. }) | None => {
-                self.counts.unread += 1;
-                return;
-            }
+            _ => false,
         }
-        self.counts.accepted += 1;
     }
 
     /// Applies what the membership has found, and sends what it wants sent.
@@ -394,6 +402,7 @@ impl Member {
         self.slots.set_live(self.membership.members(), now);
         self.rates.set_live(self.membership.members());
         self.orders.set_live(self.membership.members(), now);
+        self.tickets.set_live(self.membership.members(), now);
         let own = self.membership.own();
         let peers = self.membership.members().filter(|other| other.zone == own.zone);
         self.peers = peers.map(|other| (other.address, other.start)).collect();
@@ -415,8 +424,12 @@ impl Member {
         self.send(to, &payload);
     }
 
-    /// Sends counts for rate limits to all others.
     fn send_rates(&mut self, messages: &[Vec<u8>]) {
+        self.send_to_others(Message::RATES, messages);
+    }
+
+    /// Sends each of these to all others.
+    fn send_to_others(&mut self, kind: u8, messages: &[Vec<u8>]) {
         if messages.is_empty() {
             return;
         }
@@ -427,7 +440,7 @@ impl Member {
         others.rotate_left(first);
         for bytes in messages {
             for (to, start) in &others {
-                self.send_one(Message::RATES, *to, *start, bytes);
+                self.send_one(kind, *to, *start, bytes);
             }
         }
     }

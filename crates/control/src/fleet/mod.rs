@@ -6,11 +6,13 @@
 //! `quota` what counts for rate limits, `orders` which states of servers are set for all; here are the socket and the
 //! clock.
 
+mod channel;
 mod member;
 mod orders;
 mod rates;
 mod slots;
 mod state;
+mod tickets;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use std::time::Duration;
 use ::orders::FleetOrder;
 use decide::{LiveService, Registry};
 use model::{Moment, Snapshot};
+use tls::SharedTickets;
 use tokio::sync::Notify;
 
 use crate::order::{Confirmed, HandedOrder, NotOrdered};
@@ -30,6 +33,7 @@ pub use rates::RatesState;
 pub use slots::SlotsState;
 pub(crate) use state::Shared;
 pub use state::{DatagramCounts, FleetMember, FleetState};
+pub use tickets::TicketsState;
 
 /// How often the state for status pages is updated.
 const SHOW_EVERY: Duration = Duration::from_secs(1);
@@ -37,15 +41,22 @@ const SHOW_EVERY: Duration = Duration::from_secs(1);
 /// How long after a failure the socket is bound again.
 const BIND_AGAIN: Duration = Duration::from_secs(1);
 
+/// What a member works with.
+pub(crate) struct Parts {
+    pub(crate) registry: Arc<Registry>,
+    /// Through which servers are changed.
+    pub(crate) gate: Gate,
+    /// The orders of the process before this one, until there is a member.
+    pub(crate) handed: Vec<HandedOrder>,
+    /// What the listeners seal session tickets with.
+    pub(crate) tickets: Arc<SharedTickets>,
+    /// A worker needs a slot that the fleet shares, or has freed one; another member has answered.
+    pub(crate) news: Arc<Notify>,
+}
+
 /// The fleet that the configuration states, and this process's place in it.
 pub(crate) struct Fleet {
-    registry: Arc<Registry>,
-    /// Through which servers are changed.
-    gate: Gate,
-    /// The orders of the process before this one, until there is a member.
-    handed: Vec<HandedOrder>,
-    /// A worker needs a slot that the fleet shares, or has freed one.
-    news: Arc<Notify>,
+    parts: Parts,
     shown: Arc<Shared>,
     is_configured: bool,
     configured: Option<Arc<model::Fleet>>,
@@ -69,17 +80,12 @@ impl Fleet {
     pub(crate) fn new(
         bound: Option<(SocketAddr, UdpSocket)>,
         shown: Arc<Shared>,
-        registry: Arc<Registry>,
-        (gate, handed): (Gate, Vec<HandedOrder>),
+        parts: Parts,
     ) -> Fleet {
-        let news = Arc::new(Notify::new());
-        let told = Arc::clone(&news);
-        registry.set_news(Arc::new(move || told.notify_one()));
+        let news = Arc::clone(&parts.news);
+        parts.registry.set_news(Arc::new(move || news.notify_one()));
         Fleet {
-            registry,
-            gate,
-            handed,
-            news,
+            parts,
             shown,
             is_configured: false,
             configured: None,
@@ -115,9 +121,9 @@ impl Fleet {
             tracing::error!(%error, "the fleet's new settings are not used");
         }
         // The rest names this member.
-        let model::Fleet { members, discover, keys, probers, .. } = (**settings).clone();
+        let model::Fleet { members, discover, keys, probers, tls, .. } = (**settings).clone();
         let fixed = model::Fleet::clone(before);
-        *before = Arc::new(model::Fleet { members, discover, keys, probers, ..fixed });
+        *before = Arc::new(model::Fleet { members, discover, keys, probers, tls, ..fixed });
         self.show_at = now;
     }
 
@@ -141,7 +147,7 @@ impl Fleet {
     /// Tells the others that this member leaves, for good. Probes are no longer shared.
     pub(crate) fn leave(&mut self, prober: &mut Prober, now: Moment) {
         if let Some(member) = self.member.take() {
-            member.leave(self.registry.current().snapshot.drain_max, now);
+            member.leave(self.parts.registry.current().snapshot.drain_max, now);
         }
         self.hand_over(prober, now);
     }
@@ -188,7 +194,7 @@ impl Fleet {
     pub(crate) fn orders(&mut self) -> Vec<HandedOrder> {
         match &mut self.member {
             Some(member) => member.orders().to_hand_over(),
-            None => self.handed.clone(),
+            None => self.parts.handed.clone(),
         }
     }
 
@@ -203,9 +209,9 @@ impl Fleet {
         }
     }
 
-    /// Waits until a worker needs a slot that the fleet shares, or has freed one.
+    /// Waits until a worker needs a slot that the fleet shares, or has freed one, or another member has answered.
     pub(crate) async fn news(&self) {
-        self.news.notified().await;
+        self.parts.news.notified().await;
     }
 
     /// Looks at the slots at the next tick.
@@ -270,16 +276,14 @@ impl Fleet {
         let begun =
             socket.map_err(|error| format!("cannot listen on {}: {error}", settings.address));
         let begun = begun.and_then(|socket| {
-            let orders = (&self.gate, &*self.handed);
-            let (zone, registry) = (self.zone.as_ref(), &self.registry);
-            Member::begin(settings, zone, socket, registry, orders, prober, now)
+            Member::begin(settings, self.zone.as_ref(), socket, &self.parts, prober, now)
         });
         match begun {
             Ok(mut member) => {
-                member.rates().follow(&self.registry.current().snapshot);
+                member.rates().follow(&self.parts.registry.current().snapshot);
                 member.join(&self.addresses, now);
                 self.member = Some(member);
-                self.handed = Vec::new();
+                self.parts.handed = Vec::new();
                 self.slots_are_old = true;
                 self.show_at = now;
             }

@@ -9,6 +9,7 @@ use health::shared::exchange::Shares;
 use super::orders::OrdersState;
 use super::rates::RatesState;
 use super::slots::SlotsState;
+use super::tickets::TicketsState;
 
 /// The fleet as this member sees it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,6 +32,8 @@ pub struct FleetState {
     pub rates: RatesState,
     /// The states of servers that are set for the whole fleet.
     pub orders: OrdersState,
+    /// The keys of session tickets that the fleet shares; `None`: it has no TLS.
+    pub tickets: Option<TicketsState>,
     /// What was received and sent.
     pub counts: DatagramCounts,
     /// Messages from another process that has this member's name.

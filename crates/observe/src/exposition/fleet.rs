@@ -1,7 +1,7 @@
 //! The fleet of balancers.
 
 use super::families::{Families, Kind};
-use super::gauges::{FleetGauges, FleetRateGauges, FleetSlotGauges};
+use super::gauges::{FleetGauges, FleetRateGauges, FleetSlotGauges, FleetTicketGauges};
 
 pub(super) fn write_fleet(fleet: &FleetGauges, families: &mut Families) {
     let mut members = families.family(
@@ -43,6 +43,9 @@ pub(super) fn write_fleet(fleet: &FleetGauges, families: &mut Families) {
     for (state, count) in fleet.orders {
         orders.sample(&[("state", &state)], count as u64);
     }
+    if let Some(tickets) = &fleet.tickets {
+        write_tickets(tickets, families);
+    }
     let mut datagrams = families.family(
         "weir_fleet_datagrams",
         Kind::Counter,
@@ -62,6 +65,49 @@ pub(super) fn write_fleet(fleet: &FleetGauges, families: &mut Families) {
     for (direction, count) in [("received", fleet.received_bytes), ("sent", fleet.sent_bytes)] {
         bytes.sample(&[("direction", &direction)], count);
     }
+}
+
+fn write_tickets(of: &FleetTicketGauges, families: &mut Families) {
+    let mut keys = families.family(
+        "weir_fleet_ticket_keys",
+        Kind::Gauge,
+        None,
+        "Session ticket keys that this balancer has in common with the fleet. Without `tls` in `[fleet]`, this metric and \
+         the next four are absent.",
+    );
+    keys.sample(&[], of.keys as u64);
+    if let Some(age_s) = of.sealing_age_s {
+        let mut age = families.family(
+            "weir_fleet_ticket_key_age_seconds",
+            Kind::Gauge,
+            Some("seconds"),
+            "Age of the key that encrypts new tickets. Absent while no shared key is in use.",
+        );
+        age.sample(&[], age_s);
+    }
+    let mut members = families.family(
+        "weir_fleet_ticket_members",
+        Kind::Gauge,
+        None,
+        "Other balancers that need attention: behind (they share keys and do not have the newest one) and not_sharing.",
+    );
+    members.sample(&[("state", &"behind")], of.behind as u64);
+    members.sample(&[("state", &"not_sharing")], of.not_sharing as u64);
+    let mut failed = families.family(
+        "weir_fleet_ticket_fetch_failures",
+        Kind::Counter,
+        None,
+        "Fetches of keys from other balancers that failed.",
+    );
+    failed.sample(&[], of.failed);
+    let mut refused = families.family(
+        "weir_fleet_ticket_connections_refused",
+        Kind::Counter,
+        None,
+        "Connections to the fleet's TCP port that ended without an answer: no TLS, no certificate of a member, an unknown \
+         request, longer than 5 s, or too many at once.",
+    );
+    refused.sample(&[], of.refused);
 }
 
 fn write_slots(of: &FleetSlotGauges, families: &mut Families) {

@@ -68,6 +68,8 @@ pub struct FleetGauges {
     pub rates: Option<FleetRateGauges>,
     /// Servers whose state is set for the whole fleet, by state.
     pub orders: [(&'static str, usize); 2],
+    /// The session ticket keys that members share; `None`: they are not shared.
+    pub tickets: Option<FleetTicketGauges>,
     /// Datagrams, by result.
     pub datagrams: Vec<(String, u64)>,
     /// Bytes received.
@@ -98,6 +100,23 @@ pub struct FleetRateGauges {
     pub part: f64,
     /// Requests that were counted by this balancer alone.
     pub untracked: u64,
+}
+
+/// The session ticket keys that members share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FleetTicketGauges {
+    /// These keys.
+    pub keys: usize,
+    /// The age of the key that encrypts new tickets, in seconds.
+    pub sealing_age_s: Option<u64>,
+    /// Members that share keys and do not have the newest one.
+    pub behind: usize,
+    /// Members that do not share keys.
+    pub not_sharing: usize,
+    /// Fetches that failed.
+    pub failed: u64,
+    /// Connections to the fleet's TCP port that ended without an answer.
+    pub refused: u64,
 }
 
 /// The sources that services take their servers from, and what registers itself there.

@@ -24,9 +24,9 @@ pub use families::Format;
 use families::{Distribution, Families, Kind, Label};
 pub use gauges::{
     BudgetGauges, CertificateGauges, FindingGauges, FleetGauges, FleetRateGauges, FleetSlotGauges,
-    Gauges, KeySetGauges, ListenerGauges, ProbeGauges, ProcessGauges, RegistrationGauges,
-    ReloadGauges, ServerGauges, ServiceGauges, SourceGauges, SourcesGauges, TagGauges,
-    TelemetryGauges,
+    FleetTicketGauges, Gauges, KeySetGauges, ListenerGauges, ProbeGauges, ProcessGauges,
+    RegistrationGauges, ReloadGauges, ServerGauges, ServiceGauges, SourceGauges, SourcesGauges,
+    TagGauges, TelemetryGauges,
 };
 use protobuf::MetricFamily;
 

@@ -216,6 +216,14 @@ fn fleet() -> FleetGauges {
             slots: [("share", 16), ("lent", 3), ("borrowed", 2)],
         }),
         rates: Some(FleetRateGauges { limits: 2, keys: 35, part: 0.75, untracked: 0 }),
+        tickets: Some(FleetTicketGauges {
+            keys: 2,
+            sealing_age_s: Some(4_321),
+            behind: 1,
+            not_sharing: 2,
+            failed: 3,
+            refused: 4,
+        }),
         orders: [("drain", 2), ("maintenance", 1)],
         datagrams: vec![("accepted".into(), 900), ("unknown_key".into(), 3), ("sent".into(), 800)],
         received_bytes: 90_000,
@@ -339,7 +347,7 @@ fn both_formats_agree_and_follow_their_rules() {
     };
     assert_eq!(names(&prometheus), names(&open));
     let units = open.iter().filter(|(_, family)| family.unit.is_some()).count();
-    assert_eq!(units, 26, "families with a unit");
+    assert_eq!(units, 27, "families with a unit");
     let service = ("service", "list\"ings\\\n");
     for families in [&prometheus, &open] {
         for (name, labels, expected) in [

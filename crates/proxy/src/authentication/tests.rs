@@ -84,6 +84,7 @@ fn a_user_whose_verification_ends_after_its_removal_is_denied() {
         may_explain: None,
         identity: crate::Identity::new(0xa117),
         challenges: Arc::default(),
+        tickets: Arc::default(),
     })
     .unwrap();
     // The password is "secret".

@@ -138,6 +138,7 @@ impl Running {
         .unwrap();
         let options = Options {
             challenges: Arc::default(),
+            tickets: Arc::default(),
             registry,
             counters: Arc::new(observe::Registry::new()),
             listeners: vec![ListenerSockets { name: "front".into(), sockets: vec![socket] }],

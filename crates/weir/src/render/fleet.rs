@@ -1,10 +1,14 @@
 //! The fleet in `weir status`: one line each on its members, on shared concurrency limits, on shared rate
-//! limits and on states of servers that are set for the whole fleet.
+//! limits, on states of servers that are set for the whole fleet, and on session ticket keys.
 
 use std::fmt::Write as _;
 
-use admin_api::fleet::{FleetOrderCounts, FleetSummary, SharedProbes, SharedRates, SharedSlots};
+use admin_api::fleet::{
+    FleetOrderCounts, FleetSummary, FleetTickets, SharedProbes, SharedRates, SharedSlots,
+};
 use diagnose::words::plural;
+
+use super::traffic;
 
 /// Fewer messages from another process of a member's name are those from before a restart.
 const NAME_CONFLICTS_MIN: u64 = 10;
@@ -24,6 +28,34 @@ pub(super) fn text(fleet: &FleetSummary) -> String {
         let _ = writeln!(out, "rate limits: {}", shared_rates(&fleet.rates));
     }
     out.push_str(&orders(fleet.orders));
+    if let Some(tickets) = &fleet.tickets {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "session tickets: {}", shared_tickets(tickets));
+    }
+    out
+}
+
+/// Returns one line on session ticket keys.
+fn shared_tickets(tickets: &FleetTickets) -> String {
+    let FleetTickets { keys, sealing_age_s, behind, not_sharing, error, .. } = tickets;
+    let mut out = match sealing_age_s {
+        Some(age_s) => {
+            let keys = plural(*keys as u64, "key");
+            let age = traffic::elapsed(*age_s);
+            format!("{keys} shared; new tickets use the one made {age} ago")
+        }
+        None => "no shared key is in use, so sessions resume at this member only".to_owned(),
+    };
+    // Writing to a String cannot fail.
+    if let Some(behind) = listed(behind) {
+        let _ = write!(out, "; the newest key is not yet at {behind}");
+    }
+    if let Some(others) = listed(not_sharing) {
+        let _ = write!(out, "; keys are not shared by {others}");
+    }
+    if let Some(error) = error {
+        let _ = write!(out, "; {error}");
+    }
     out
 }
 
@@ -181,5 +213,29 @@ mod tests {
         );
         let both = said(1, 2).unwrap();
         assert_eq!(both, "fleet orders: 1 server drained and 2 in maintenance for the whole fleet");
+    }
+
+    #[test]
+    fn session_ticket_keys_are_one_line_with_the_members_that_lack_them() {
+        let said = |tickets: serde_json::Value| {
+            let said = said_of(json!({ "name": "b1", "tickets": tickets }));
+            said.lines().find_map(|line| line.strip_prefix("session tickets: ")).map(str::to_owned)
+        };
+        let usual = json!({ "keys": 2, "sealing_age_s": 7500 });
+        assert_eq!(said(usual).unwrap(), "2 keys shared; new tickets use the one made 2h 5m ago");
+        let others = json!({
+            "keys": 1, "sealing_age_s": 60, "behind": ["b2", "b3"], "not_sharing": ["b4"],
+        });
+        assert_eq!(
+            said(others).unwrap(),
+            "1 key shared; new tickets use the one made 1m 0s ago; the newest key is not yet at b2 and b3; keys are not \
+             shared by b4"
+        );
+        let error = json!({ "error": "cannot listen on TCP 10.0.0.5:7946: in use" });
+        assert_eq!(
+            said(error).unwrap(),
+            "no shared key is in use, so sessions resume at this member only; cannot listen on TCP 10.0.0.5:7946: in use"
+        );
+        assert_eq!(said(serde_json::Value::Null), None);
     }
 }

@@ -139,7 +139,7 @@ fn balancer(snapshot: &Snapshot) -> String {
 /// Describes how this balancer joins its fleet.
 fn fleet(fleet: &Fleet) -> String {
     const MEMBERS_SHOWN_MAX: usize = 4;
-    let Fleet { address, advertise, name, members, discover, probers, .. } = fleet;
+    let Fleet { address, advertise, name, members, discover, probers, tls, .. } = fleet;
     let name = name.as_deref().unwrap_or("named like the machine");
     let seen = if advertise == address { String::new() } else { format!(" as {advertise}") };
     let members: Vec<Arc<str>> = members.iter().map(|one| one.to_string().into()).collect();
@@ -147,7 +147,8 @@ fn fleet(fleet: &Fleet) -> String {
     let source = discover.as_ref().map(|discover| discover.source.to_string());
     let joined: Vec<_> = members.into_iter().chain(source).collect();
     let joined = if joined.is_empty() { "no other".to_owned() } else { joined.join(", ") };
-    format!("{name}, on {address}{seen}; joins {joined}; {probers} of each zone probe")
+    let tickets = if tls.is_some() { "; shares session ticket keys" } else { "" };
+    format!("{name}, on {address}{seen}; joins {joined}; {probers} of each zone probe{tickets}")
 }
 
 /// Says what a collector is sent.

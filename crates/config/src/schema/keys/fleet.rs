@@ -1,6 +1,7 @@
 //! The keys of `[fleet]`.
 
 use super::discover::DISCOVER;
+use super::tls::FLEET_TLS;
 use super::{ADDRESS, SECRET, patterned};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
@@ -60,6 +61,12 @@ pub(super) static FLEET: TableSpec = TableSpec {
             Kind::Integer { min: 1, max: 8 },
             Absent::Integer(defaults::FLEET_PROBERS),
             "How many members of each zone run each health check.",
+        ),
+        key(
+            "tls",
+            Kind::Table(&FLEET_TLS),
+            Absent::Then("not shared"),
+            "TLS between members, to share session ticket keys: a client then resumes its session at any member.",
         ),
     ],
 };

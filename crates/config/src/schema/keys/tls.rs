@@ -170,6 +170,41 @@ static SERVICE_CERTIFICATE: TableSpec = TableSpec {
     keys: CHAIN_AND_KEY,
 };
 
+pub(super) static FLEET_TLS: TableSpec = TableSpec {
+    heading: "tls of [fleet]",
+    path: "fleet.tls",
+    doc: "TLS between the members of a fleet. They use it to share session ticket keys, so that a client can resume its session at any member; without it, each member has its own keys. Weir listens on TCP at the `address` of `[fleet]`, and other members connect to `advertise`. Both sides present a certificate. A change takes effect with a reload, for the next connection.",
+    example: "[fleet]\naddress = \"10.0.0.5:7946\"\nmembers = [\"10.0.0.6:7946\"]\nkeys = [\"${file:fleet.key}\"]\ntls = { certificate = { chain = \"member.pem\", key = \"member.key\" }, ca = \"fleet-ca.pem\", name = \"fleet.internal\" }\n",
+    keys: &[
+        key(
+            "certificate",
+            Kind::Table(&FLEET_CERTIFICATE),
+            Absent::Required,
+            "The certificate of this member.",
+        ),
+        key(
+            "ca",
+            FILE,
+            Absent::Required,
+            "PEM: the authorities that sign the certificates of members. A process with a certificate that they signed, and that is valid for `name` if that is set, gets the keys.",
+        ),
+        key(
+            "name",
+            HOST,
+            Absent::Then("any name is accepted"),
+            "The DNS name for which the certificates of all members are valid. Set it if `ca` also signs other certificates: without it, their holders get the keys.",
+        ),
+    ],
+};
+
+static FLEET_CERTIFICATE: TableSpec = TableSpec {
+    heading: "certificate in tls of [fleet]",
+    path: "fleet.tls.certificate",
+    doc: "The certificate of this member, for server and client authentication: members connect in both directions.",
+    example: "[fleet]\naddress = \"10.0.0.5:7946\"\nmembers = [\"10.0.0.6:7946\"]\nkeys = [\"${file:fleet.key}\"]\ntls = { certificate = { chain = \"member.pem\", key = \"member.key\" }, ca = \"fleet-ca.pem\", name = \"fleet.internal\" }\n",
+    keys: CHAIN_AND_KEY,
+};
+
 /// The keys of a certificate that Weir presents.
 pub(super) const CHAIN_AND_KEY: &[KeySpec] = &[
     key(

@@ -120,7 +120,7 @@ struct Other {
     peer: Peer,
     /// Since when it lives, as far as this member knows.
     since: Moment,
-    /// The keys that it said last it has, and when; `None`: it has said nothing yet.
+    /// The keys in its last message, and when that came; `None`: none has come.
     said: Option<(Moment, Vec<Key>)>,
     /// Fetches from it that failed in a row, and until when it is not asked again.
     failures: u32,

@@ -6,7 +6,7 @@ mod scenario;
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use e2e::clients::Load;
 use e2e::{App, Scene, Weir, http, run, server_tables, wait};
@@ -14,6 +14,8 @@ use scenario::Clients;
 use serde_json::Value;
 
 const SOON: Duration = Duration::from_secs(5);
+/// What the first request of a connection may take to arrive when its listener is removed.
+const FIRST_REQUEST_WITHIN: Duration = Duration::from_millis(250);
 
 /// Top-level keys of most of these: the file is read only when a test says so.
 const TOP: &str = "workers = 2\ndrain_max = \"3s\"\nreload = { watch = false }";
@@ -131,8 +133,15 @@ fn listeners_come_and_go_and_the_others_notice_nothing() {
         .send(b"POST /?work_ms=700 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")
         .unwrap();
     wait::until("the request to run", SOON, || (app.stat("in_flight") == 1).then_some(()));
+    let connecting = Instant::now();
+    let mut fresh = http::Connection::open(second).unwrap();
 
     let receipt = reload(&scene, &weir, &with(&listener("third", third)));
+    assert!(fresh.is_closed_within(SOON));
+    assert!(
+        connecting.elapsed() >= FIRST_REQUEST_WITHIN,
+        "closed before its first request could arrive"
+    );
     let listeners = &receipt["changes"]["listeners"];
     assert_eq!(listeners["added"], serde_json::json!(["third"]), "{receipt:#}");
     assert_eq!(listeners["removed"], serde_json::json!(["second"]), "{receipt:#}");

@@ -79,7 +79,7 @@ async fn serve_requests(
     loop {
         let now = os::clock::now();
         let until = until.take().unwrap_or_else(|| now + client.settings().timeouts.idle);
-        match next(worker, &mut client, (now, until)).await {
+        match next(worker, &mut client, begun, (now, until)).await {
             Next::Request => {}
             Next::Silence => return Some(client.park(begun, until, held)),
             Next::End => {
@@ -132,27 +132,40 @@ enum Next {
 }
 
 /// Waits for the start of a request without holding memory.
-async fn next(worker: &Rc<Worker>, client: &mut Client, (now, until): (Moment, Moment)) -> Next {
+///
+/// When the worker drains or the listener closes, idle connections are closed. One that has had no
+/// request yet stays open for up to [`PARKED_AFTER`], since its client may have sent one already;
+/// not if the listener's rules have been replaced.
+async fn next(
+    worker: &Rc<Worker>,
+    client: &mut Client,
+    begun: bool,
+    (now, until): (Moment, Moment),
+) -> Next {
     if !client.buffer.is_empty() {
         return Next::Request;
     }
     client.buffer.release();
     client.entry.set(Phase::Idle);
     let Client { stream, buffer, watchdog, via, .. } = client;
+    let is_last = || worker.shared.draining() || via.live.is_closing();
     let readable = poll_fn(|cx| {
         // A request that has arrived is answered even while draining.
         if let Poll::Ready(filled) = buffer.poll_fill(stream, cx) {
             return Poll::Ready(filled);
         }
-        let last = worker.shared.draining() || via.live.is_closing();
-        if last { Poll::Ready(Ok(0)) } else { Poll::Pending }
+        if is_last() && (begun || via.live.is_replaced()) {
+            Poll::Ready(Ok(0))
+        } else {
+            Poll::Pending
+        }
     });
     let parked_at = now + PARKED_AFTER;
-    let begun = watchdog.until(until.min(parked_at), readable).await;
+    let arrived = watchdog.until(until.min(parked_at), readable).await;
     client.entry.set(Phase::Busy);
-    match begun {
+    match arrived {
         Some(Ok(count)) if count > 0 => Next::Request,
-        None if until > parked_at => Next::Silence,
+        None if until > parked_at && !is_last() => Next::Silence,
         _ => Next::End,
     }
 }

@@ -1,8 +1,11 @@
 //! Certificates from a current Pebble, Let's Encrypt's ACME server for tests, for a running `weir serve`:
 //! `make prove`. `scripts/install-pebble` builds it.
 
+#[path = "prove_acme/fleet.rs"]
+mod fleet;
+
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,6 +33,8 @@ struct Pebble {
     authority: Authority,
     address: SocketAddr,
     management: SocketAddr,
+    /// Where the DNS server is told what to answer.
+    names: SocketAddr,
     server: Process,
     dns: Process,
 }
@@ -42,18 +47,23 @@ fn secure(scene: &Scene) -> SocketAddr {
 impl Pebble {
     /// Starts it; a validation takes up to `slowness_s` seconds.
     fn start(scene: &Scene, slowness_s: u32) -> Pebble {
+        Pebble::start_with(scene, slowness_s, Duration::from_hours(24 * 90))
+    }
+
+    /// As [`Pebble::start`]; what it issues is valid for `validity`.
+    fn start_with(scene: &Scene, slowness_s: u32, validity: Duration) -> Pebble {
         let (address, management) = (scene.address(20, 14000), scene.address(20, 15000));
         let (dns_address, weir) = (scene.address(20, 8053), scene.ip(1));
         let authority = Authority::new(scene, "directory-ca");
         let pair = authority.issue("pebble", &[&address.ip().to_string()]);
-        let unused = scene.address(20, 8055).to_string();
+        let names = scene.address(20, 8055);
         let dns = Process::start(
             scene,
             "dns",
             &find(PEBBLE_DNS).unwrap(),
             ["-defaultIPv4", &weir.to_string(), "-defaultIPv6", "", "-http01", "", "-https01", ""]
                 .iter()
-                .chain(&["-tlsalpn01", "", "-doh", "", "-management", &unused])
+                .chain(&["-tlsalpn01", "", "-doh", "", "-management", &names.to_string()])
                 .chain(&["-dnsserver", &dns_address.to_string()]),
         );
         let (chain, key) = (pair.chain.display(), pair.key.display());
@@ -64,7 +74,9 @@ impl Pebble {
                 r#"{{"pebble": {{"listenAddress": "{address}", "httpPort": {http}, "tlsPort": {tls},
                 "managementListenAddress": "{management}", "ocspResponderURL": "",
                 "certificate": "{chain}", "privateKey": "{key}", "keyAlgorithm": "ecdsa",
-                "retryAfter": {{"authz": 1, "order": 1}}}}}}"#
+                "profiles": {{"default": {{"description": "for tests", "validityPeriod": {}}}}},
+                "retryAfter": {{"authz": 1, "order": 1}}}}}}"#,
+                validity.as_secs()
             ),
         );
         let faults = match slowness_s {
@@ -76,10 +88,18 @@ impl Pebble {
         let more = ["-config", &config, "-dnsserver", &dns_address.to_string()];
         let env = find("env").expect("env");
         let server = Process::start(scene, "pebble", &env, words.iter().chain(&more));
-        for address in [address, management] {
+        for address in [address, management, names] {
             wait::until("Pebble", PATIENCE, || TcpStream::connect(address).ok());
         }
-        Pebble { authority, address, management, server, dns }
+        Pebble { authority, address, management, names, server, dns }
+    }
+
+    /// Has all names be at this address from now on.
+    fn set_names(&self, scene: &Scene, ip: IpAddr) {
+        let url = format!("http://{}/set-default-ipv4", self.names);
+        let data = serde_json::json!({ "ip": ip }).to_string();
+        let seen = client(scene, "curl", &["-s", "-f", "--data-binary", &data, &url], 20);
+        assert_eq!(seen.code, Some(0), "{seen:?}");
     }
 
     /// A configuration for Weir. Nothing gets past the rules of the plain listener but challenges.

@@ -1,7 +1,7 @@
 //! Any bytes as what another member of a fleet sends. The first byte chooses: `d` a datagram as it comes from the
 //! network, `m` a message about members, `c` results of health checks, `s` messages about servers' slots, `r` counts
-//! for rate limits, `o` states of servers for the whole fleet, `t` which keys of session tickets it has; all but the
-//! first as from a holder of the key.
+//! for rate limits, `o` states of servers for the whole fleet, `t` which keys of session tickets it has, `a` which
+//! certificates; all but the first as from a holder of the key.
 #![no_main]
 
 use std::sync::Arc;
@@ -12,10 +12,13 @@ use fleet::{MEMBERS_MAX, Member, Membership, Message, Output, StartId};
 use health::shared::assignment;
 use health::shared::exchange::Exchange;
 use health::shared::wire::{self, ENTRIES_MAX};
+use keyring::certificates::{Catalogue, Certificates, Fetched};
 use keyring::{KEYS_MAX, Key, Keyring};
 use lend::{Lending, MemberAt, SLOTS_MAX, ServerLimit, Slots, Usage};
 use libfuzzer_sys::fuzz_target;
-use model::{LimitScope, Moment, RateKey, RateLimit, RateReading, RateTerms};
+use model::{
+    CertificateId, CertificateOwner, LimitScope, Moment, RateKey, RateLimit, RateReading, RateTerms,
+};
 use orders::{ORDERS_MAX, Orders, Peer, ServerKey};
 use quota::{Buckets, Quota, TURN};
 
@@ -32,6 +35,7 @@ fuzz_target!(|data: &[u8]| {
         b'r' => rates(data),
         b'o' => orders(data),
         b't' => ticket_keys(data),
+        b'a' => certificates(data),
         _ => {}
     }
 });
@@ -277,5 +281,38 @@ fn rates(data: &[u8]) {
             assert!(bytes.len() <= quota::wire::MESSAGE_MAX_BYTES);
             assert!(quota::wire::read(&bytes).is_ok());
         }
+    }
+}
+
+/// Two members send messages, and what is fetched from them is what they say.
+fn certificates(data: &[u8]) {
+    let at = Moment::from_millis;
+    let peer = |number: u8| keyring::Peer {
+        name: format!("m{number}").into(),
+        address: ([10, 0, 0, number], 7946).into(),
+        start: [number; 16],
+    };
+    let mut one = Certificates::new([2; 16], at(0));
+    let id = CertificateId([1; 16]);
+    one.set_catalogue(Catalogue { digest: [1; 16], entries: [(id, None)].into() }, at(0));
+    one.set_live([peer(1), peer(3)], at(0));
+    let (mut rest, mut now) = (data, 0);
+    while let Some((&length, after)) = rest.split_first() {
+        let (message, after) = after.split_at(usize::from(length).min(after.len()));
+        rest = after;
+        now += 300;
+        let from = [if length % 2 == 0 { 1 } else { 3 }; 16];
+        let _ = one.on_message(from, message, at(now));
+        while let Some(peer) = one.fetch(at(now)) {
+            let catalogue = Catalogue { digest: [length; 16], entries: [(id, None)].into() };
+            let challenges = u64::from(length);
+            let fetched = Fetched { catalogue, challenges, received: Vec::new() };
+            one.fetched(peer.start, fetched, at(now));
+        }
+        if let Some(message) = one.turn(at(now)) {
+            assert!(message.len() <= keyring::certificates::wire::MESSAGE_MAX_BYTES);
+        }
+        let owner = one.owner(&id, at(now));
+        assert!(now >= 3_000 || owner == CertificateOwner::Unknown);
     }
 }

@@ -64,6 +64,7 @@ export type AcmeCertificate = {
   not_after: string | null;
   next_attempt: string | null;
   renewal_by_authority: boolean;
+  ordered_by: string | null;
   failure: AcmeFailure | null;
 };
 

@@ -12,6 +12,20 @@ pub enum Event {
     Certificate(Update),
     /// An attempt failed. The certificate in use stays in use.
     Failed(Failure),
+    /// A certificate that was received from another member of the fleet cannot be used. The one in use stays in use.
+    NotUsed {
+        /// The certificate's names.
+        names: Vec<String>,
+        /// What is wrong with it: one line.
+        why: String,
+    },
+    /// A certificate that was received from another member of the fleet is in use, but could not be stored.
+    NotStored {
+        /// The certificate's names.
+        names: Vec<String>,
+        /// Why: one line.
+        why: String,
+    },
     /// A file of the state directory is damaged, and is ignored; one line.
     Ignored(String),
 }
@@ -36,6 +50,8 @@ pub enum Source {
     Issued,
     /// Another process with the same state directory has stored it.
     AnotherProcess,
+    /// Another member of the fleet has it.
+    AnotherMember,
 }
 
 /// A failed attempt.

@@ -71,6 +71,11 @@ impl Failed {
         !matches!(self.kind, Kind::Refused | Kind::AccountUnknown)
     }
 
+    /// Returns whether another member of the fleet may succeed: it has its own network, account and state directory.
+    pub(crate) fn may_succeed_elsewhere(&self) -> bool {
+        matches!(self.kind, Kind::Unavailable | Kind::AccountUnknown | Kind::Local)
+    }
+
     pub(crate) fn scope(&self) -> Scope {
         match self.kind {
             Kind::Unavailable => Scope::Authority,

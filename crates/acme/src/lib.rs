@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use model::Acme;
-use tls::Challenges;
+use tls::{Challenges, SharedCertificates};
 use tokio::sync::oneshot;
 
 pub use event::{Event, Failure, Source, Status, Update};
@@ -67,6 +67,8 @@ pub fn check(settings: &Acme) -> Result<(), StartError> {
 ///
 /// Other processes may use the same state directory at the same time, such as this process's
 /// successor in an upgrade: one of them orders, the others take the result from the directory.
+/// The same holds for the processes that `shared` knows, each with a state directory of its own.
+///
 /// Settings do not change; after a reload another manager is started and this one stopped.
 ///
 /// # Errors
@@ -76,13 +78,14 @@ pub fn start(
     settings: Arc<Acme>,
     state: State,
     challenges: Arc<Challenges>,
+    shared: Arc<SharedCertificates>,
     events: Events,
 ) -> Result<Handle, StartError> {
     let tls = client(&settings).map_err(StartError::Settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(StartError::System)?;
     let (http, performer) = Http::new(tls);
-    let manager = Manager::new(settings, state, challenges, http, events);
+    let manager = Manager::new(settings, state, (challenges, shared), http, events);
     let status = Arc::clone(&manager.status);
     let (stop, stopped) = oneshot::channel();
     let work = move || {

@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use instant_acme::CertificateIdentifier;
-use model::Acme;
-use tls::Challenges;
+use model::{Acme, CertificateId, CertificateOwner};
 use tls::rustls::pki_types::CertificateDer;
 use tls::rustls::pki_types::pem::PemObject;
+use tls::{Challenges, Facts, Issued, SharedCertificates, certificate_id};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::event::{Event, Failure, Source, Status, Update};
@@ -15,7 +16,7 @@ use crate::failure::{Failed, Kind};
 use crate::http::Http;
 use crate::order::{Answers, Job};
 use crate::schedule::{Lifetime, Next, Schedule, Window};
-use crate::store::{Lock, State, Stored};
+use crate::store::{Lock, State, StateError, Stored};
 use crate::{Events, account};
 
 /// Maximum time of an attempt. Polling for validation and issuance takes most of it.
@@ -27,12 +28,24 @@ const SLEEP_MAX_S: i64 = 60;
 /// How often an attempt goes on after the authority refused a nonce. Each time `instant-acme` has
 /// tried three nonces.
 const BAD_NONCES_MAX: usize = 12;
+/// How long other members of the fleet order in place of this one after a failure of its own: of its network, its account
+/// or its state directory.
+const UNABLE_FOR: Duration = Duration::from_hours(1);
+/// After so many failures in a row (about 15 minutes) another member may try: it has another account.
+const REFUSALS_MAX: u32 = 3;
+/// For so long: each of the members may fail as often.
+const REFUSED_FOR: Duration = Duration::from_hours(24);
+/// A certificate of another member that becomes valid later than this is not used: it could not be replaced by one that
+/// is valid now.
+const NOT_YET_VALID_MAX_S: i64 = 24 * 3600;
 
 /// The manager's loop and what it works with.
 pub(crate) struct Manager {
     pub(crate) settings: Arc<Acme>,
     pub(crate) state: State,
     pub(crate) challenges: Arc<Challenges>,
+    /// The certificates of the fleet.
+    pub(crate) shared: Arc<SharedCertificates>,
     pub(crate) http: Http,
     pub(crate) events: Events,
     pub(crate) status: Arc<Mutex<Vec<Status>>>,
@@ -56,7 +69,7 @@ impl Manager {
     pub(crate) fn new(
         settings: Arc<Acme>,
         state: State,
-        challenges: Arc<Challenges>,
+        (challenges, shared): (Arc<Challenges>, Arc<SharedCertificates>),
         http: Http,
         events: Events,
     ) -> Manager {
@@ -65,7 +78,18 @@ impl Manager {
         let status = Arc::default();
         let current = vec![None; count];
         let answers = std::iter::repeat_with(Answers::default).take(count).collect();
-        Manager { settings, state, challenges, http, events, status, schedule, current, answers }
+        Manager {
+            settings,
+            state,
+            challenges,
+            shared,
+            http,
+            events,
+            status,
+            schedule,
+            current,
+            answers,
+        }
     }
 
     /// Runs until it is dropped.
@@ -78,17 +102,38 @@ impl Manager {
             }
         }
         self.publish(None);
+        self.publish_to_fleet();
+        let fleet_changed = Arc::new(Notify::new());
+        let waker = Arc::clone(&fleet_changed);
+        self.shared.set_acme_waker(move || waker.notify_one());
         loop {
+            self.use_received();
             let now_s = now_s();
             match self.schedule.next(now_s) {
                 Next::Wait { until_s } => {
+                    self.shared.set_ordering(false);
                     let wait_s = until_s.saturating_sub(now_s).clamp(1, SLEEP_MAX_S);
-                    tokio::time::sleep(Duration::from_secs(wait_s.cast_unsigned())).await;
+                    let sleep = tokio::time::sleep(Duration::from_secs(wait_s.cast_unsigned()));
+                    tokio::select! {
+                        () = sleep => {}
+                        () = fleet_changed.notified() => self.schedule.release_held(),
+                    }
                 }
-                Next::Order(index) => self.order(index).await,
+                Next::Order(index) if self.may_order(index, now_s) => {
+                    self.shared.set_ordering(true);
+                    self.order(index).await;
+                }
+                Next::Order(index) => self.schedule.held_by_another(index, now_s),
                 Next::AskRenewalInfo(index) => self.ask(index).await,
             }
         }
+    }
+
+    /// Returns whether this process orders the certificate now: in a fleet another one may. One that is long overdue is
+    /// ordered in any case: the clock of the member that should have ordered it may be wrong.
+    fn may_order(&self, index: usize, now_s: i64) -> bool {
+        self.shared.owner(&self.id(index)) == CertificateOwner::Own
+            || self.schedule.is_overdue(index, now_s)
     }
 
     async fn order(&mut self, index: usize) {
@@ -111,6 +156,7 @@ impl Manager {
             Ok(Done::Issued) => match self.state.certificate(self.names(index)) {
                 Ok(Some(stored)) => {
                     self.schedule.authority_works();
+                    self.shared.set_unable(None);
                     self.use_certificate(index, stored, Source::Issued);
                 }
                 Ok(None) => {
@@ -120,6 +166,7 @@ impl Manager {
             },
             Err(failed) => self.failed(index, &failed),
         }
+        self.publish_to_fleet();
     }
 
     /// Makes one attempt: it continues the order under way, if there is one.
@@ -134,7 +181,7 @@ impl Manager {
         };
         // Damaged: it was reported at the start, and is replaced.
         if let Ok(Some(stored)) = self.state.certificate(self.names(index))
-            && !self.is_current(index, &stored)
+            && self.is_newer(index, &stored)
         {
             answers.clear();
             return Ok(Done::Found(Box::new(stored)));
@@ -177,6 +224,7 @@ impl Manager {
             state: &self.state,
             lock,
             challenges: &self.challenges,
+            shared: &self.shared,
             replaces: replaces.as_ref(),
         };
         job.run(&account, answers).await
@@ -216,6 +264,65 @@ impl Manager {
         Ok(Some((Window { start_s, end_s }, after_s)))
     }
 
+    /// Publishes the configured certificates to the fleet, with the valid ones that this process has.
+    fn publish_to_fleet(&self) {
+        let now_s = now_s();
+        let valid = |stored: &&Stored| stored.facts.not_after > now_s;
+        let wanted =
+            self.current.iter().enumerate().map(|(index, current)| {
+                (self.id(index), current.as_ref().filter(valid).map(issued))
+            });
+        self.shared.set_wanted(wanted.collect());
+    }
+
+    /// Uses the certificates that were received from other members of the fleet.
+    fn use_received(&mut self) {
+        let mut is_changed = false;
+        for index in 0..self.current.len() {
+            let Some(pem) = self.shared.take_received(&self.id(index)) else { continue };
+            is_changed = true;
+            if let Err(why) = self.use_if_newer(index, &pem) {
+                let names = self.names(index).to_vec();
+                (self.events)(Event::NotUsed { names, why });
+            }
+        }
+        if is_changed {
+            self.publish_to_fleet();
+        }
+    }
+
+    /// Uses another member's certificate if it is newer than the one in use. Returns what is wrong with it.
+    fn use_if_newer(&mut self, index: usize, pem: &Arc<[u8]>) -> Result<(), String> {
+        let now_s = now_s();
+        let received = self.state.received(self.names(index), pem, now_s)?;
+        let facts = &received.facts;
+        if facts.not_after <= now_s || facts.not_before > now_s.saturating_add(NOT_YET_VALID_MAX_S)
+        {
+            return Err("it is not valid at this time; check this machine's clock".to_owned());
+        }
+        if !self.is_newer(index, &received) {
+            return Ok(());
+        }
+        if let Err(error) = self.store_received(index, pem) {
+            let names = self.names(index).to_vec();
+            (self.events)(Event::NotStored { names, why: error.to_string() });
+        }
+        if let Some(answers) = self.answers.get_mut(index) {
+            answers.clear();
+        }
+        self.schedule.authority_works();
+        self.use_certificate(index, received, Source::AnotherMember);
+        Ok(())
+    }
+
+    /// Stores another member's certificate in place of an order under way. Stores nothing while another process holds the
+    /// lock: that one stores the certificate that it orders.
+    fn store_received(&self, index: usize, pem: &[u8]) -> Result<(), StateError> {
+        let Some(lock) = self.state.lock()? else { return Ok(()) };
+        self.state.forget_order(&lock, self.names(index));
+        self.state.put_certificate(&lock, self.names(index), pem)
+    }
+
     fn use_certificate(&mut self, index: usize, stored: Stored, source: Source) {
         let lifetime = Lifetime {
             not_before_s: stored.facts.not_before,
@@ -235,6 +342,11 @@ impl Manager {
         let draw = fastrand::f64();
         let retry_at_s =
             self.schedule.failed(index, failed.scope(), now_s(), failed.retry_after_s, draw);
+        if failed.may_succeed_elsewhere() {
+            self.shared.set_unable(Some(os::clock::now() + UNABLE_FOR));
+        } else if self.schedule.failures(index) >= REFUSALS_MAX {
+            self.shared.set_unable(Some(os::clock::now() + REFUSED_FOR));
+        }
         let current = self.current.get(index).and_then(Option::as_ref);
         let failure = Failure {
             index,
@@ -268,9 +380,14 @@ impl Manager {
         }
     }
 
-    fn is_current(&self, index: usize, stored: &Stored) -> bool {
+    /// Returns whether a certificate takes the place of the one in use.
+    fn is_newer(&self, index: usize, stored: &Stored) -> bool {
         let current = self.current.get(index).and_then(Option::as_ref);
-        current.is_some_and(|current| current.certificate == stored.certificate)
+        current.is_none_or(|current| issued(stored).version > issued(current).version)
+    }
+
+    fn id(&self, index: usize) -> CertificateId {
+        certificate_id(&self.settings.directory, self.names(index))
     }
 
     fn names(&self, index: usize) -> &[String] {
@@ -283,6 +400,11 @@ impl Manager {
 fn identify(stored: &Stored) -> Option<CertificateIdentifier<'static>> {
     let leaf = CertificateDer::from_pem_slice(&stored.certificate.chain.bytes).ok()?;
     CertificateIdentifier::try_from(&leaf).ok().map(CertificateIdentifier::into_owned)
+}
+
+fn issued(stored: &Stored) -> Issued {
+    let Facts { not_before, not_after, .. } = stored.facts;
+    Issued::new((not_before, not_after), Arc::clone(&stored.certificate.chain.bytes))
 }
 
 /// Returns the wall clock: certificates are valid by it.

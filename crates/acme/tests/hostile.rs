@@ -223,7 +223,13 @@ fn settings_that_cannot_work_are_refused_at_the_start() {
         change(&mut settings);
         let state = State::open(&settings, None).unwrap();
         let events = Box::new(|_: Event| ());
-        let error = acme::start(Arc::new(settings), state, Arc::<Challenges>::default(), events);
+        let error = acme::start(
+            Arc::new(settings),
+            state,
+            Arc::<Challenges>::default(),
+            Arc::default(),
+            events,
+        );
         match error {
             Err(StartError::Settings(line)) => line,
             other => panic!("{other:?}"),

@@ -146,9 +146,9 @@ pub struct FleetTickets {
     /// Members that do not share keys, by name: without `tls` in `[fleet]`, of a version without it, or not listening
     /// on TCP.
     pub not_sharing: Vec<String>,
-    /// Why this member does not share keys, or why the last fetch from another one failed; null: neither.
+    /// Why this member shares neither keys nor certificates, or why the last fetch from another one failed; null: neither.
     pub error: Option<String>,
-    /// Fetches of keys from other members that failed since this process joined.
+    /// Fetches of session ticket keys and certificates from other members that failed since this process joined.
     pub fetches_failed: u64,
     /// Connections to the fleet's TCP port that ended without an answer since then: no TLS, no certificate of a
     /// member, an unknown request, longer than 5 s, or too many at once.

@@ -66,6 +66,9 @@ pub struct AcmeCertificate {
     pub next_attempt: Option<String>,
     /// Whether the certificate authority chose that moment (RFC 9773).
     pub renewal_by_authority: bool,
+    /// The other member of the fleet that orders it, by name; null: this balancer does, certificates are not
+    /// shared, or it is not decided yet.
+    pub ordered_by: Option<String>,
     /// The last failure, unless an attempt has succeeded since.
     pub failure: Option<AcmeFailure>,
 }

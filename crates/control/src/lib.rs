@@ -45,7 +45,7 @@ pub use register::RegistrationState;
 pub use status::{Probed, Status};
 
 use run::{Command, Loop};
-use tls::SharedTickets;
+use tls::{Challenges, SharedCertificates, SharedTickets};
 
 /// Maximum number of commands that wait for the loop.
 const COMMANDS_WAITING_MAX: usize = 16;
@@ -71,6 +71,10 @@ pub struct Options {
     pub gate: Gate,
     /// The orders for the whole fleet that the process before this one knew.
     pub orders: Vec<HandedOrder>,
+    /// The challenges that the listeners answer.
+    pub challenges: Arc<Challenges>,
+    /// The certificates that the process obtains by ACME, for the fleet to share.
+    pub certificates: Arc<SharedCertificates>,
 }
 
 impl Default for Options {
@@ -85,6 +89,8 @@ impl Default for Options {
                 true
             }),
             orders: Vec::new(),
+            challenges: Arc::default(),
+            certificates: Arc::default(),
         }
     }
 }

@@ -98,6 +98,8 @@ impl Loop {
             gate: options.gate,
             handed: options.orders,
             tickets,
+            challenges: options.challenges,
+            certificates: options.certificates,
             news: Arc::default(),
         };
         let fleet = Fleet::new(options.fleet, status.shared_fleet(), parts);

@@ -29,6 +29,9 @@ impl<'a> Message<'a> {
     pub const RATES: u8 = 5;
     /// The kind of which keys of session tickets a member has: the receiver's start, then the form of `keyring::wire`.
     pub const TICKETS: u8 = 6;
+    /// The kind of which certificates a member has: the receiver's start, then the form of
+    /// `keyring::certificates::wire`.
+    pub const CERTIFICATES: u8 = 7;
 
     /// Returns the message in a payload; `None` if the payload is empty.
     pub fn read(payload: &'a [u8]) -> Option<Message<'a>> {

@@ -1,8 +1,8 @@
-//! The session ticket keys (TLS) that the members of a fleet share: which there are, who makes the next one, and which
-//! one seals new tickets.
+//! The secrets that the members of a fleet share: session ticket keys (TLS), and certificates obtained by ACME.
 //!
-//! Pure: time is an argument, messages are values, and no secret is in them. [`Keyring`] is one member. A shell keeps
-//! the secrets, fetches those that the keyring lacks, and makes a new one when it is asked to.
+//! Pure: time is an argument, messages are values, and no secret is in them. A shell keeps the secrets, fetches those
+//! that a member lacks, and makes new ones when it is asked to. [`certificates`] decides who orders which certificate;
+//! [`Keyring`] decides which ticket keys there are, who makes the next one, and which one seals new tickets:
 //!
 //! - A key seals new tickets for [`SEALS_MAX`] (half an hour longer if there is no newer one), and opens tickets for
 //!   [`OPENS_MAX`] after it was made.
@@ -16,11 +16,15 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::wildcard_enum_match_arm))]
 
+pub mod certificates;
 mod key;
+mod pace;
+mod partner;
 mod ring;
 pub mod wire;
 
 pub use key::{KEYS_MAX, Key, KeyName};
-pub use ring::{Keyring, Peer, State, Turn};
+pub use partner::Peer;
+pub use ring::{Keyring, State, Turn};
 pub use ring::{LEAD, OPENS_MAX, SEALS_MAX, WAIT_MAX};
 pub use wire::Malformed;

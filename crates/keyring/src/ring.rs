@@ -1,13 +1,14 @@
 //! One member's view of the keys.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::Moment;
 
 use crate::key::{GENERATION_MAX, KEYS_MAX, Key, KeyName};
+use crate::pace::Pace;
+use crate::partner::{Partner, Peer};
 use crate::wire::{self, Malformed};
 
 /// How long a key seals tickets: 6 hours, as rustls's own keys.
@@ -22,17 +23,8 @@ pub const WAIT_MAX: Duration = Duration::from_mins(1);
 pub(crate) const GRACE: Duration = Duration::from_mins(30);
 /// How long after its start a member makes no key: others may have some.
 const JOIN: Duration = Duration::from_secs(3);
-/// A member that has lived for this long without a message does not take part.
-const SILENT: Duration = Duration::from_secs(16);
-/// One that has sent messages takes part for so long after the last: many may be lost.
-const HEARD: Duration = Duration::from_mins(1);
 /// A key that will be dropped within this time is not fetched.
 const ALMOST_OVER: Duration = Duration::from_mins(1);
-/// The pause between messages, and while something has changed lately.
-const PAUSE: Duration = Duration::from_secs(5);
-const PAUSE_NEWS: Duration = Duration::from_millis(500);
-/// How long a change is news: a message may be lost.
-const NEWS: Duration = Duration::from_secs(2);
 /// When a key has been due for so long, any member makes it: the one that has to does not. Each waits up to
 /// [`OVERDUE_SPREAD`] more, by its start, so that the first one's key is enough.
 const OVERDUE: Duration = LEAD;
@@ -41,23 +33,6 @@ const OVERDUE_SPREAD: Duration = Duration::from_mins(4);
 const GENERATIONS_AHEAD_MAX: u64 = 1_000;
 /// The greatest generation of the first key that a member has.
 const FIRST_GENERATION_MAX: u64 = 1 << 32;
-/// The pause between turns.
-const TURN: Duration = Duration::from_millis(500);
-/// The pause after a fetch that failed, doubled with each further one.
-const RETRY_MIN: Duration = Duration::from_secs(1);
-const RETRY_MAX: Duration = Duration::from_secs(30);
-
-/// Another member.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peer {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Where keys are fetched from it.
-    pub address: SocketAddr,
-    /// The start of its process.
-    pub start: [u8; 16],
-}
-
 /// What a member has to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
@@ -94,10 +69,7 @@ pub struct Keyring {
     /// The greatest generation of a key that was dropped for its age. It does not come back: a member whose clock stood
     /// still, such as a restored virtual machine, takes it for young.
     retired: u64,
-    turned_at: Moment,
-    sent_at: Option<Moment>,
-    /// Until when messages are sent more often.
-    news_until: Moment,
+    pace: Pace,
     /// The member that is being asked for keys.
     asked: Option<[u8; 16]>,
 }
@@ -115,29 +87,12 @@ impl Held {
     }
 }
 
-#[derive(Debug)]
-struct Other {
-    peer: Peer,
-    /// Since when it lives, as far as this member knows.
-    since: Moment,
-    /// The keys in its last message, and when that came; `None`: none has come.
-    said: Option<(Moment, Vec<Key>)>,
-    /// Fetches from it that failed in a row, and until when it is not asked again.
-    failures: u32,
-    ask_from: Moment,
-}
+/// Another member, with the keys in its last message.
+type Other = Partner<Vec<Key>>;
 
 impl Other {
-    fn takes_part(&self, now: Moment) -> bool {
-        self.said.as_ref().is_some_and(|(at, _)| now.since(*at) < HEARD)
-    }
-
-    fn is_silent(&self, now: Moment) -> bool {
-        !self.takes_part(now) && now.since(self.since) >= SILENT
-    }
-
     fn keys(&self) -> &[Key] {
-        self.said.as_ref().map_or(&[], |(_, keys)| keys)
+        self.message().map_or(&[], Vec::as_slice)
     }
 
     fn has(&self, name: &KeyName) -> bool {
@@ -156,9 +111,7 @@ impl Keyring {
             seals: None,
             generation: 0,
             retired: 0,
-            turned_at: now,
-            sent_at: None,
-            news_until: now,
+            pace: Pace::new(now),
             asked: None,
         }
     }
@@ -170,11 +123,10 @@ impl Keyring {
             let start = peer.start;
             let other = before.remove(&start).unwrap_or_else(|| {
                 // It has to know which keys there are.
-                (self.sent_at, self.news_until) = (None, now + NEWS);
-                let peer = peer.clone();
-                Other { peer, since: now, said: None, failures: 0, ask_from: now }
+                self.pace.announce(now);
+                Partner::new(peer.clone(), now)
             });
-            self.others.insert(start, Other { peer, ..other });
+            self.others.insert(start, other.with_peer(peer));
         }
         if self.asked.is_some_and(|asked| !self.others.contains_key(&asked)) {
             self.asked = None;
@@ -197,33 +149,27 @@ impl Keyring {
         let said = said.into_iter().map(|(name, age)| Key { name, age: (age, now) });
         let said: Vec<Key> = said.collect();
         if !said.is_empty() && said.iter().all(|key| self.keys.contains_key(&key.name)) {
-            other.failures = 0;
+            other.fetch_worked();
         }
-        other.said = Some((now, said));
+        other.set_message(said, now);
         Ok(())
     }
 
     /// Returns when [`Keyring::turn`] next has work to do.
     pub fn next_due(&self) -> Moment {
-        if self.sent_at.is_none() { self.turned_at } else { self.turned_at + TURN }
+        self.pace.next_due()
     }
 
     /// Does what is due.
     pub fn turn(&mut self, now: Moment) -> Turn {
-        self.turned_at = now;
         let is_over = |name: &KeyName, held: &mut Held| held.key(name).age(now) >= OPENS_MAX;
         for (name, _) in self.keys.extract_if(.., is_over) {
             self.retired = self.retired.max(name.generation);
         }
         self.choose(now);
         let must_make = self.must_make(now);
-        let pause = if now < self.news_until { PAUSE_NEWS } else { PAUSE };
-        let is_due = self.sent_at.is_none_or(|at| now.since(at) >= pause);
-        let message = is_due.then(|| {
-            self.sent_at = Some(now);
-            wire::write(self.iter().map(|key| (key.name, key.age(now))))
-        });
-        let message = message.filter(|_| !self.others.is_empty());
+        let is_due = self.pace.turn(now) && !self.others.is_empty();
+        let message = is_due.then(|| wire::write(self.iter().map(|key| (key.name, key.age(now)))));
         Turn { must_make, message }
     }
 
@@ -245,8 +191,8 @@ impl Keyring {
         let lacks = |key: &Key| {
             key.age(now) + ALMOST_OVER < OPENS_MAX && !self.keys.contains_key(&key.name)
         };
-        let may = |other: &&Other| other.ask_from <= now && other.keys().iter().any(lacks);
-        let best = self.others.values().filter(may).min_by_key(|other| other.failures)?;
+        let may = |other: &&Other| other.may_be_asked(now) && other.keys().iter().any(lacks);
+        let best = self.others.values().filter(may).min_by_key(|other| other.failures())?;
         self.asked = Some(best.peer.start);
         Some(best.peer.clone())
     }
@@ -260,7 +206,7 @@ impl Keyring {
         }
         // One that does not have what it says is asked less and less often.
         match self.others.get_mut(&from) {
-            Some(other) if self.keys.len() > before => other.failures = 0,
+            Some(other) if self.keys.len() > before => other.fetch_worked(),
             Some(_) => self.not_fetched(from, now),
             None => {}
         }
@@ -271,9 +217,7 @@ impl Keyring {
     pub fn not_fetched(&mut self, from: [u8; 16], now: Moment) {
         self.asked = None;
         if let Some(other) = self.others.get_mut(&from) {
-            let pause = RETRY_MIN.saturating_mul(1 << other.failures.min(8)).min(RETRY_MAX);
-            other.ask_from = now + pause;
-            other.failures = other.failures.saturating_add(1);
+            other.fetch_failed(now);
         }
     }
 
@@ -289,7 +233,7 @@ impl Keyring {
 
     /// Returns whether the last fetch from the member with this start failed.
     pub fn has_failed(&self, from: &[u8; 16]) -> bool {
-        self.others.get(from).is_some_and(|other| other.failures > 0)
+        self.others.get(from).is_some_and(Partner::has_failed)
     }
 
     /// Returns whether it has this key.
@@ -336,7 +280,7 @@ impl Keyring {
             self.keys.pop_first();
         }
         if self.keys.contains_key(&key.name) {
-            (self.sent_at, self.news_until) = (None, now + NEWS);
+            self.pace.announce(now);
         }
     }
 
@@ -358,18 +302,18 @@ impl Keyring {
     /// Returns whether this member is the one that makes the next key, and knows of no other that it could have.
     fn is_maker(&self, now: Moment) -> bool {
         let is_known = |other: &Other| other.takes_part(now) || other.is_silent(now);
-        let is_behind = |other: &Other| other.failures > 0 || self.own < other.peer.start;
+        let is_behind = |other: &Other| other.has_failed() || self.own < other.peer.start;
         // A member that has failed before may fail again, and take its time.
         let asked = self.asked.and_then(|asked| self.others.get(&asked));
         self.others.values().filter(|other| other.takes_part(now)).all(is_behind)
-            && asked.is_none_or(|other| other.failures > 0)
+            && asked.is_none_or(Partner::has_failed)
             && self.others.values().all(is_known)
             && !self.lacks_fresh(now)
     }
 
     /// Returns whether another member has a key that could seal, and that this one lacks and can still fetch.
     fn lacks_fresh(&self, now: Moment) -> bool {
-        let mut others = self.others.values().filter(|other| other.failures == 0);
+        let mut others = self.others.values().filter(|other| !other.has_failed());
         others.any(|other| {
             let mut keys = other.keys().iter();
             keys.any(|key| key.age(now) + LEAD < SEALS_MAX && !self.keys.contains_key(&key.name))

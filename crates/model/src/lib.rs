@@ -38,6 +38,7 @@ mod server_latency;
 mod server_state;
 mod server_version;
 mod service;
+mod shared_certificate;
 mod shared_rate;
 mod snapshot;
 mod status_set;
@@ -94,6 +95,7 @@ pub use service::{
     Balance, BalanceWord, HashKey, HashOn, HashOnWord, LimitScope, PassiveHealth, QueueLimits,
     Retries, ServerSpec, ServerTarget, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
 };
+pub use shared_certificate::{CertificateId, CertificateOwner, CertificateVersion};
 pub use shared_rate::{RateReading, RateShare, RateTerms};
 pub use snapshot::{
     ClientHttp2, ClientTimeouts, Doctor, ForwardFields, Listener, ListenerId, Protocol,

@@ -134,8 +134,8 @@ enum Next {
 /// Waits for the start of a request without holding memory.
 ///
 /// When the worker drains or the listener closes, idle connections are closed. One that has had no
-/// request yet stays open for up to [`PARKED_AFTER`], since its client may have sent one already;
-/// not if the listener's rules have been replaced.
+/// request yet stays open until [`PARKED_AFTER`] after it began to wait, since its client may have
+/// sent one already; not if the listener's rules have been replaced.
 async fn next(
     worker: &Rc<Worker>,
     client: &mut Client,

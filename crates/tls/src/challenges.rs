@@ -4,7 +4,7 @@
 //! Listeners look here for requests and handshakes of an authority. Both tables are empty except
 //! for seconds at a time, and then a lookup costs one atomic load.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,6 +37,49 @@ const DIGEST_BYTES: usize = 32;
 pub struct Challenges {
     http: Table<Arc<str>>,
     tls: Arc<Table<Arc<CertifiedKey>>>,
+    own: Mutex<Own>,
+}
+
+/// Answers for this process's own orders.
+#[derive(Default)]
+struct Own {
+    /// Incremented with each change; also the key of `pending`.
+    changes: u64,
+    pending: BTreeMap<u64, Answer>,
+    /// Called after a change.
+    waker: Option<Arc<dyn Fn() + Send + Sync>>,
+}
+
+impl Own {
+    fn number(&self) -> u64 {
+        if self.pending.is_empty() { 0 } else { self.changes }
+    }
+}
+
+/// Whose order an answer is for.
+#[derive(Clone, Copy)]
+enum OrderOf {
+    Own,
+    Other,
+}
+
+/// An answer to a challenge. Secret: a host that gives this answer can obtain a certificate for the name.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// To HTTP-01.
+    Http {
+        /// The challenge's token.
+        token: String,
+        /// The key authorization.
+        key_authorization: String,
+    },
+    /// To TLS-ALPN-01.
+    Tls {
+        /// A DNS name or an IP address.
+        name: String,
+        /// The SHA-256 digest of the key authorization.
+        digest: Vec<u8>,
+    },
 }
 
 /// Answers by token or name. `count` is the table's size, so that looking into an empty table takes
@@ -47,8 +90,9 @@ struct Table<V> {
 }
 
 struct Answers<V> {
-    /// Each with its number.
-    by_key: HashMap<String, (u64, V)>,
+    /// Each with its number. The last one for a key is given; those of own orders come after those of others.
+    by_key: HashMap<String, Vec<(u64, V)>>,
+    count: usize,
     /// The number of the next answer.
     next: u64,
 }
@@ -70,32 +114,99 @@ impl Challenges {
         self.http.get(path.strip_prefix(HTTP_01_PREFIX)?)
     }
 
-    /// Answers the HTTP-01 challenge `token` with `key_authorization` from now on.
+    /// Answers a challenge of this process's own order until the result is dropped. [`Challenges::own`] contains it.
     ///
     /// # Errors
-    /// The token is not base64url (RFC 8555 section 8.3), or too many challenges are pending.
-    pub fn answer_http(
+    /// Those of [`Challenges::answer`].
+    pub fn answer_own(self: &Arc<Self>, answer: Answer) -> Result<Pending, Mistake> {
+        let mut answered = self.answer_for(&answer, OrderOf::Own)?;
+        let number = self.change_own(|own| {
+            own.pending.insert(own.changes, answer);
+        });
+        let challenges = Arc::clone(self);
+        let end = answered.end.take();
+        Ok(Pending {
+            end: Some(Box::new(move || {
+                challenges.change_own(|own| {
+                    own.pending.remove(&number);
+                });
+                if let Some(end) = end {
+                    end();
+                }
+            })),
+        })
+    }
+
+    /// Returns the answers of this process's own orders, and a number that changes with them; 0: there are none.
+    pub fn own(&self) -> (u64, Vec<Answer>) {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        (own.number(), own.pending.values().cloned().collect())
+    }
+
+    /// Returns the number of [`Challenges::own`].
+    pub fn own_number(&self) -> u64 {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).number()
+    }
+
+    /// Sets what is called after the answers of own orders have changed. It must not block.
+    pub fn set_waker(&self, waker: impl Fn() + Send + Sync + 'static) {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).waker = Some(Arc::new(waker));
+    }
+
+    /// Changes the list of own answers; returns the number of the change.
+    fn change_own(&self, change: impl FnOnce(&mut Own)) -> u64 {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.changes += 1;
+        change(&mut own);
+        let (changes, waker) = (own.changes, own.waker.clone());
+        drop(own);
+        if let Some(waker) = waker {
+            waker();
+        }
+        changes
+    }
+
+    /// Answers a challenge of another process's order until the result is dropped.
+    ///
+    /// # Errors
+    /// The token is not base64url (RFC 8555 section 8.3), no certificate can be built for the name, or too many
+    /// challenges are pending.
+    pub fn answer(self: &Arc<Self>, answer: &Answer) -> Result<Pending, Mistake> {
+        self.answer_for(answer, OrderOf::Other)
+    }
+
+    fn answer_for(self: &Arc<Self>, answer: &Answer, of: OrderOf) -> Result<Pending, Mistake> {
+        match answer {
+            Answer::Http { token, key_authorization } => {
+                self.answer_http(token, key_authorization, of)
+            }
+            Answer::Tls { name, digest } => self.answer_tls(name, digest, of),
+        }
+    }
+
+    fn answer_http(
         self: &Arc<Self>,
         token: &str,
         key_authorization: &str,
+        of: OrderOf,
     ) -> Result<Pending, Mistake> {
         let is_token = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
         if token.is_empty() || !token.bytes().all(is_token) {
             return Err(Mistake::new(Part::Chain, "the authority's token is not base64url"));
         }
-        let number = self.http.add(token.to_owned(), key_authorization.into())?;
+        let number = self.http.add(token.to_owned(), key_authorization.into(), of)?;
         let (challenges, token) = (Arc::clone(self), token.to_owned());
         Ok(Pending { end: Some(Box::new(move || challenges.http.remove(&token, number))) })
     }
 
-    /// Answers the TLS-ALPN-01 challenge for `name`, a DNS name or an IP address, from now on.
-    /// `digest`: the SHA-256 digest of the key authorization.
-    ///
-    /// # Errors
-    /// No certificate can be built for the name, or too many challenges are pending.
-    pub fn answer_tls(self: &Arc<Self>, name: &str, digest: &[u8]) -> Result<Pending, Mistake> {
+    fn answer_tls(
+        self: &Arc<Self>,
+        name: &str,
+        digest: &[u8],
+        of: OrderOf,
+    ) -> Result<Pending, Mistake> {
         let key = server_name(name);
-        let number = self.tls.add(key.clone(), Arc::new(certificate(name, digest)?))?;
+        let number = self.tls.add(key.clone(), Arc::new(certificate(name, digest)?), of)?;
         let tls = Arc::clone(&self.tls);
         Ok(Pending { end: Some(Box::new(move || tls.remove(&key, number))) })
     }
@@ -189,30 +300,41 @@ impl<V: Clone> Table<V> {
         if self.is_empty() {
             return None;
         }
-        self.lock().by_key.get(key).map(|(_, answer)| answer.clone())
+        self.lock().by_key.get(key)?.last().map(|(_, answer)| answer.clone())
     }
 
-    /// Adds an answer, in place of an earlier one, and returns its number.
-    fn add(&self, key: String, answer: V) -> Result<u64, Mistake> {
+    /// Adds an answer, and returns its number.
+    fn add(&self, key: String, answer: V, of: OrderOf) -> Result<u64, Mistake> {
         let mut answers = self.lock();
-        let Answers { by_key, next } = &mut *answers;
-        if by_key.len() >= CHALLENGES_PENDING_MAX && !by_key.contains_key(&key) {
+        let Answers { by_key, count, next } = &mut *answers;
+        if *count >= CHALLENGES_PENDING_MAX {
             return Err(Mistake::new(Part::Chain, "too many ACME challenges are pending"));
         }
         let number = *next;
         *next += 1;
-        by_key.insert(key, (number, answer));
-        self.count.store(by_key.len(), Ordering::Relaxed);
+        *count += 1;
+        let of_key = by_key.entry(key).or_default();
+        match of {
+            OrderOf::Own => of_key.push((number, answer)),
+            OrderOf::Other => of_key.insert(0, (number, answer)),
+        }
+        self.count.store(*count, Ordering::Relaxed);
         Ok(number)
     }
 
-    /// Removes an answer, unless another has taken its place.
+    /// Removes the answer with this number.
     fn remove(&self, key: &str, number: u64) {
-        let by_key = &mut self.lock().by_key;
-        if by_key.get(key).is_some_and(|(of, _)| *of == number) {
-            by_key.remove(key);
+        let mut answers = self.lock();
+        let Answers { by_key, count, .. } = &mut *answers;
+        if let Some(of_key) = by_key.get_mut(key) {
+            let before = of_key.len();
+            of_key.retain(|(of, _)| *of != number);
+            *count -= before - of_key.len();
+            if of_key.is_empty() {
+                by_key.remove(key);
+            }
         }
-        self.count.store(by_key.len(), Ordering::Relaxed);
+        self.count.store(*count, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Answers<V>> {
@@ -222,7 +344,7 @@ impl<V: Clone> Table<V> {
 
 impl<V> Default for Table<V> {
     fn default() -> Table<V> {
-        let answers = Mutex::new(Answers { by_key: HashMap::new(), next: 0 });
+        let answers = Mutex::new(Answers { by_key: HashMap::new(), count: 0, next: 0 });
         Table { count: AtomicUsize::new(0), answers }
     }
 }
@@ -255,6 +377,13 @@ impl fmt::Debug for Pending {
     }
 }
 
+/// Without what is secret.
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Answer(..)")
+    }
+}
+
 /// Counts only: tokens and key authorizations belong in no log.
 impl fmt::Debug for Challenges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -262,6 +391,7 @@ impl fmt::Debug for Challenges {
         f.debug_struct("Challenges")
             .field("http", &count(&self.http.count))
             .field("tls", &count(&self.tls.count))
+            .field("own", &self.own().1.len())
             .finish()
     }
 }

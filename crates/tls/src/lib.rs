@@ -15,6 +15,7 @@ mod member;
 mod pem;
 mod resolve;
 mod server;
+mod shared_certificates;
 #[cfg(test)]
 mod tests;
 mod tickets;
@@ -24,7 +25,9 @@ use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
 
-pub use challenges::{ACME_TLS_1, CHALLENGES_PENDING_MAX, Challenges, HTTP_01_PREFIX, Pending};
+pub use challenges::{
+    ACME_TLS_1, Answer, CHALLENGES_PENDING_MAX, Challenges, HTTP_01_PREFIX, Pending,
+};
 pub use client::{client, own_client, to_peer};
 pub use facts::{Facts, KeyKind, Validity, certificate, date, facts};
 pub use identity::{certificate_names, common_name, identity};
@@ -33,6 +36,7 @@ pub use member::{MemberTls, member};
 pub use pem::authorities;
 pub use rustls;
 pub use server::{cipher_suites, server, server_with_tickets};
+pub use shared_certificates::{Issued, SharedCertificates, WantedCertificate, certificate_id};
 pub use tickets::{SharedTickets, TicketKey};
 
 /// An error in a certificate, a key or the like.

@@ -79,6 +79,7 @@ function acmeColumns(now) {
       kind: "opt",
       cell: (one) => (one.next_attempt == null ? "–" : moment(Date.parse(one.next_attempt), now)),
     },
+    { title: "Ordered by", kind: "opt", cell: (one) => one.ordered_by ?? "–" },
     { title: "Renewal time set by", kind: "opt", cell: (one) => (one.renewal_by_authority ? "the authority" : "Weir") },
   ];
 }

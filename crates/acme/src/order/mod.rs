@@ -14,18 +14,19 @@
 mod challenge;
 
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use instant_acme::{
     Account, CertificateIdentifier, Error, Identifier, NewOrder, Order, OrderStatus, RetryPolicy,
 };
-use model::{Acme, Certificate, Material};
+use model::Acme;
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
-use tls::Challenges;
+use tls::{Challenges, SharedCertificates};
 
 use crate::failure::{Failed, Kind};
-use crate::store::{Lock, State, StoredOrder, same_names};
+use crate::store::{Lock, State, StoredOrder, parse};
 
 pub(crate) use challenge::Answers;
 
@@ -44,6 +45,7 @@ pub(crate) struct Job<'a> {
     pub(crate) state: &'a State,
     pub(crate) lock: &'a Lock,
     pub(crate) challenges: &'a Arc<Challenges>,
+    pub(crate) shared: &'a SharedCertificates,
     /// The certificate that is replaced (RFC 9773 section 5).
     pub(crate) replaces: Option<&'a CertificateIdentifier<'static>>,
 }
@@ -158,7 +160,7 @@ impl Job<'_> {
         };
         let chain = issued.map_err(|error| Failed::of("the certificate was not issued", &error))?;
         let pem = self.checked(&key.serialize_pem(), &chain)?;
-        Ok(self.state.put_certificate(self.lock, self.names, &pem)?)
+        Ok(self.state.put_certificate(self.lock, self.names, pem.as_bytes())?)
     }
 
     /// Answers the challenges of all names and waits until the order is ready.
@@ -197,13 +199,7 @@ impl Job<'_> {
             )
         };
         let pem = format!("{key}{chain}");
-        let material = Material { path: "issued".into(), bytes: pem.as_bytes().into() };
-        let certificate =
-            Certificate { chain: material.clone(), key: material, ocsp: None, acme: None };
-        let facts = tls::certificate(&certificate).map_err(|mistake| unusable(mistake.message))?;
-        if !same_names(&facts.names, self.names) {
-            return Err(unusable("it is for other names".to_owned()));
-        }
+        parse(Path::new("issued"), pem.as_bytes().into(), self.names).map_err(unusable)?;
         Ok(pem)
     }
 }

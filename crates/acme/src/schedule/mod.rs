@@ -35,6 +35,11 @@ const RENEWALS_APART_MIN_S: i64 = 3600;
 /// lifetime: nine tenths.
 const RENEWED_AT_LATEST: f64 = 0.9;
 
+/// A certificate that another process should have renewed is overdue after this part of its lifetime, and up to the second
+/// more by process: the first one's renewal is that of all.
+const OVERDUE: f64 = 0.93;
+const OVERDUE_SPREAD: f64 = 0.05;
+
 /// The part of the lifetime over which renewals without ARI are spread: a thirtieth.
 const SPREAD: f64 = 1.0 / 30.0;
 
@@ -174,6 +179,13 @@ impl Schedule {
         }
     }
 
+    /// Forgets which certificates other processes order, since this may have changed.
+    pub(crate) fn release_held(&mut self) {
+        for entry in &mut self.certificates {
+            entry.held_until_s = 0;
+        }
+    }
+
     /// Notes the authority's suggestion, and after how many seconds it wants to be asked again.
     /// An empty window is not valid (RFC 9773 section 4.2) and counts as a failure.
     pub(crate) fn told(&mut self, index: usize, window: Window, ask_after_s: i64, now_s: i64) {
@@ -198,6 +210,12 @@ impl Schedule {
     pub(crate) fn renew_at_s(&self, index: usize) -> Option<i64> {
         let current = self.certificates.get(index)?.current.as_ref()?;
         Some(current.renew_at_s(self.renewal))
+    }
+
+    /// Returns whether a certificate is so long overdue that this process orders it even if another one should.
+    pub(crate) fn is_overdue(&self, index: usize, now_s: i64) -> bool {
+        let current = self.certificates.get(index).and_then(|entry| entry.current.as_ref());
+        current.is_some_and(|current| now_s >= current.overdue_at_s())
     }
 
     /// Returns whether the authority has said when to renew a certificate.
@@ -233,6 +251,13 @@ impl Entry {
 }
 
 impl Current {
+    fn overdue_at_s(&self) -> i64 {
+        let Lifetime { not_before_s, not_after_s, .. } = self.lifetime;
+        let lifetime_s = not_after_s.saturating_sub(not_before_s).max(0);
+        let share = OVERDUE + OVERDUE_SPREAD * self.draw;
+        not_before_s.saturating_add((lifetime_s as f64 * share) as i64)
+    }
+
     fn renew_at_s(&self, renewal: AcmeRenewal) -> i64 {
         let Lifetime { not_before_s, not_after_s, stored_s } = self.lifetime;
         let lifetime_s = not_after_s.saturating_sub(not_before_s).max(0);

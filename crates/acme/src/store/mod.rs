@@ -118,14 +118,21 @@ impl State {
         let Some((bytes, modified)) = read(&path)? else {
             return Ok(None);
         };
-        let material = Material { path: path.clone(), bytes: Arc::from(bytes) };
-        let certificate =
-            Certificate { chain: material.clone(), key: material, ocsp: None, acme: None };
-        let facts = tls::certificate(&certificate).map_err(|mistake| damaged(&path, &mistake))?;
-        if !same_names(&facts.names, names) {
-            return Err(damaged(&path, &"the certificate is for other names"));
-        }
+        let (certificate, facts) =
+            parse(&path, Arc::from(bytes), names).map_err(|why| damaged(&path, &why))?;
         Ok(Some(Stored { certificate, facts, stored_s: modified }))
+    }
+
+    /// Parses a private key and chain (PEM) that were received from another member. Fails with one line if they are
+    /// unusable or not for `names`.
+    pub(crate) fn received(
+        &self,
+        names: &[String],
+        pem: &Arc<[u8]>,
+        now_s: i64,
+    ) -> Result<Stored, String> {
+        let (certificate, facts) = parse(&self.path(names, "pem"), Arc::clone(pem), names)?;
+        Ok(Stored { certificate, facts, stored_s: now_s })
     }
 
     /// Locks the directory; `None`: another process orders certificates now.
@@ -140,9 +147,9 @@ impl State {
         &self,
         _: &Lock,
         names: &[String],
-        pem: &str,
+        pem: &[u8],
     ) -> Result<(), StateError> {
-        put(&self.path(names, "pem"), pem.as_bytes())
+        put(&self.path(names, "pem"), pem)
     }
 
     pub(crate) fn account(&self) -> Result<Option<StoredAccount>, StateError> {
@@ -206,8 +213,24 @@ impl State {
     }
 }
 
+/// Parses a private key and chain, PEM, in one text. Fails with one line if they are unusable or not for `names`.
+pub(crate) fn parse(
+    path: &Path,
+    pem: Arc<[u8]>,
+    names: &[String],
+) -> Result<(Certificate, Facts), String> {
+    let material = Material { path: path.to_owned(), bytes: pem };
+    let certificate =
+        Certificate { chain: material.clone(), key: material, ocsp: None, acme: None };
+    let facts = tls::certificate(&certificate).map_err(|mistake| mistake.to_string())?;
+    if !same_names(&facts.names, names) {
+        return Err(format!("it is for other names: {}", facts.names.join(", ")));
+    }
+    Ok((certificate, facts))
+}
+
 /// Returns whether two lists have the same names, in any order.
-pub(crate) fn same_names(left: &[String], right: &[String]) -> bool {
+fn same_names(left: &[String], right: &[String]) -> bool {
     left.iter().all(|name| right.contains(name)) && right.iter().all(|name| left.contains(name))
 }
 

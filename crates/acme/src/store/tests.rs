@@ -65,7 +65,7 @@ fn a_certificate_is_found_by_its_names_in_any_order_and_for_its_authority_only()
 
     let state = State::open(&settings, None).unwrap();
     let pem = pem(&both);
-    state.put_certificate(&locked(&state), &both, &pem).unwrap();
+    state.put_certificate(&locked(&state), &both, pem.as_bytes()).unwrap();
     let found = stored(&settings, &both).unwrap().unwrap();
     assert_eq!(&*found.certificate.key.bytes, pem.as_bytes());
     assert!((os::clock::wall().as_secs().cast_signed() - found.stored_s).abs() < 60);
@@ -127,7 +127,7 @@ fn a_file_that_others_may_read_is_refused() {
     let settings = folder.settings(URL);
     let state = State::open(&settings, None).unwrap();
     let own = names(&["a.example"]);
-    state.put_certificate(&locked(&state), &own, &pem(&own)).unwrap();
+    state.put_certificate(&locked(&state), &own, pem(&own).as_bytes()).unwrap();
     let path = state.path(&own, "pem");
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
     assert!(stored(&settings, &own).unwrap_err().to_string().contains("chmod 600"));
@@ -142,7 +142,7 @@ fn what_a_crash_leaves_is_replaced_and_a_link_is_not_followed() {
     let elsewhere = folder.0.join("elsewhere");
     std::fs::write(&elsewhere, "precious").unwrap();
     symlink(&elsewhere, path.with_added_extension("new")).unwrap();
-    state.put_certificate(&locked(&state), &own, &pem(&own)).unwrap();
+    state.put_certificate(&locked(&state), &own, pem(&own).as_bytes()).unwrap();
     assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "precious");
     assert!(state.certificate(&own).unwrap().is_some());
     assert!(!path.with_added_extension("new").exists());

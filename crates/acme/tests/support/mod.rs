@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 use acme::{Event, Failure, Handle, Source, State, Update};
 use model::{Acme, AcmeCertificate, AcmeChallenge, AcmeRenewal, Material};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use tls::Challenges;
 use tls::rustls::server::Acceptor;
 use tls::rustls::{ServerConfig, ServerConnection};
+use tls::{Challenges, SharedCertificates};
 
 /// How long a test waits for what takes seconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
@@ -112,13 +112,22 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(settings: &Acme, challenges: &Arc<Challenges>) -> Running {
+        Running::in_fleet(settings, challenges, Arc::default())
+    }
+
+    /// With others of a fleet.
+    pub(crate) fn in_fleet(
+        settings: &Acme,
+        challenges: &Arc<Challenges>,
+        shared: Arc<SharedCertificates>,
+    ) -> Running {
         let state = State::open(settings, None).unwrap();
         let (sender, events) = channel();
         let report = Box::new(move |event| {
             let _ = sender.send(event);
         });
         let settings = Arc::new(settings.clone());
-        let handle = acme::start(settings, state, Arc::clone(challenges), report).unwrap();
+        let handle = acme::start(settings, state, Arc::clone(challenges), shared, report).unwrap();
         Running { handle, events, log: String::new() }
     }
 

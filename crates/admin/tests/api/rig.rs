@@ -99,6 +99,7 @@ fn acme() -> Acme {
             not_after: Some("2026-12-01T00:00:00.000Z".to_owned()),
             next_attempt: Some("2026-11-21T00:00:00.000Z".to_owned()),
             renewal_by_authority: false,
+            ordered_by: None,
             failure: Some(AcmeFailure {
                 what: "the order was refused".to_owned(),
                 refused: vec![AcmeRefusal {

@@ -9,6 +9,20 @@ pub(super) fn log(event: &Event, settings: &Acme) {
     match event {
         Event::Certificate(update) => certificate(update, settings),
         Event::Failed(failure) => failed(failure),
+        Event::NotUsed { names, why } => {
+            let names = names.join(", ");
+            tracing::warn!(
+                names,
+                "a certificate from another fleet member is not used: {why}. The one in use stays in use"
+            );
+        }
+        Event::NotStored { names, why } => {
+            let names = names.join(", ");
+            tracing::warn!(
+                names,
+                "a certificate from another fleet member is in use, but could not be stored: {why}. It is fetched again after a restart"
+            );
+        }
         Event::Ignored(line) => {
             tracing::warn!("{line}; the file is ignored, and replaced by the next order");
         }
@@ -23,6 +37,13 @@ fn certificate(update: &Update, settings: &Acme) {
         Source::Stored => tracing::debug!(names, until, "certificate found in the state directory"),
         Source::Issued => {
             tracing::info!(names, until, "certificate issued by ACME; it takes effect now");
+        }
+        Source::AnotherMember => {
+            tracing::info!(
+                names,
+                until,
+                "certificate issued by ACME to another member of the fleet; it takes effect now"
+            );
         }
         Source::AnotherProcess => {
             tracing::info!(

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use acme::{Event, State};
 use model::{Acme, AcmeCertificate, Certificate, Moment, Snapshot};
-use tls::Challenges;
+use tls::{Challenges, SharedCertificates};
 
 use crate::state_directory;
 
@@ -43,6 +43,7 @@ pub(crate) struct Thread {
     settings: Arc<Acme>,
     /// `None`: it could not start.
     handle: Option<acme::Handle>,
+    shared: Arc<SharedCertificates>,
     /// That it does not run has been logged.
     is_logged: bool,
 }
@@ -50,6 +51,7 @@ pub(crate) struct Thread {
 /// Obtains certificates for a balancer.
 pub(crate) struct Certificates {
     challenges: Arc<Challenges>,
+    shared: Arc<SharedCertificates>,
     received: Received,
     thread: Shared,
     /// The thread does not start before.
@@ -70,8 +72,12 @@ impl Certificates {
     ) -> Result<Certificates, String> {
         fill(snapshot, None, owner)?;
         let wait = if taken_over { TAKEN_OVER_WAIT } else { Duration::ZERO };
+        let shared = SharedCertificates::default();
+        // From the start: who orders is not known before this process has joined the fleet.
+        shared.set_shared(snapshot.fleet.as_ref().is_some_and(|fleet| fleet.tls.is_some()));
         Ok(Certificates {
             challenges: Arc::default(),
+            shared: Arc::new(shared),
             received: Arc::default(),
             thread: Arc::default(),
             from: os::clock::now() + wait,
@@ -81,6 +87,11 @@ impl Certificates {
     /// Returns the challenges, which listeners answer.
     pub(crate) fn challenges(&self) -> Arc<Challenges> {
         Arc::clone(&self.challenges)
+    }
+
+    /// Returns the certificates that the fleet shares.
+    pub(crate) fn shared(&self) -> Arc<SharedCertificates> {
+        Arc::clone(&self.shared)
     }
 
     /// Returns the thread, for [`report`].
@@ -101,6 +112,9 @@ impl Certificates {
                     handle.stop();
                 }
                 *slot = wanted.map(|settings| self.start(settings, snapshot));
+                if slot.is_none() {
+                    self.shared.withdraw();
+                }
             }
         }
     }
@@ -118,15 +132,16 @@ impl Certificates {
         });
         let started = State::open(&resolved, None).map_err(|error| error.to_string());
         let started = started.and_then(|state| {
-            acme::start(resolved, state, self.challenges(), events)
+            acme::start(resolved, state, self.challenges(), self.shared(), events)
                 .map_err(|error| error.to_string())
         });
-        let settings = Arc::clone(settings);
+        let (settings, shared) = (Arc::clone(settings), self.shared());
         match started {
-            Ok(handle) => Thread { settings, handle: Some(handle), is_logged: false },
+            Ok(handle) => Thread { settings, handle: Some(handle), shared, is_logged: false },
             Err(line) => {
                 tracing::error!("certificates are not renewed: {line}");
-                Thread { settings, handle: None, is_logged: true }
+                shared.withdraw();
+                Thread { settings, handle: None, shared, is_logged: true }
             }
         }
     }
@@ -148,6 +163,7 @@ impl Certificates {
         if let Some(handle) = lock(&self.thread).take().and_then(|thread| thread.handle) {
             handle.stop();
         }
+        self.shared.withdraw();
     }
 }
 
@@ -160,6 +176,7 @@ impl Thread {
     fn look(&mut self) {
         if !self.is_logged && self.handle.as_ref().is_some_and(|handle| !handle.is_running()) {
             self.is_logged = true;
+            self.shared.withdraw();
             tracing::error!(
                 "the ACME thread has stopped, which is a bug in Weir; certificates in use stay in use, \
                  but are not renewed; `weir upgrade` or a restart starts it again"
@@ -186,13 +203,16 @@ pub(crate) fn fill(
     let mut made = HashMap::new();
     let mut failed = None;
     Arc::make_mut(snapshot).fill_acme(|AcmeCertificate { names }| {
+        let key = sorted(names);
+        let known = used.get(&key).copied().or_else(|| made.get(&key));
         match acme::stored(&settings, names) {
-            Ok(Some(stored)) => return Some(stored.certificate),
-            Ok(None) => {}
+            Ok(Some(stored)) if known.is_none_or(|known| !is_newer(known, &stored)) => {
+                return Some(stored.certificate);
+            }
+            Ok(_) => {}
             Err(error) => tracing::warn!("{error}; another certificate is ordered"),
         }
-        let key = sorted(names);
-        if let Some(known) = used.get(&key).copied().or_else(|| made.get(&key)) {
+        if let Some(known) = known {
             return Some(Certificate::clone(known));
         }
         match acme::placeholder(names) {
@@ -204,6 +224,11 @@ pub(crate) fn fill(
         }
     });
     failed.map_or(Ok(()), Err)
+}
+
+/// Returns whether the certificate in use is newer than the stored one: it could not be stored.
+fn is_newer(used: &Certificate, stored: &acme::Stored) -> bool {
+    tls::certificate(used).is_ok_and(|facts| facts.not_before > stored.facts.not_before)
 }
 
 /// Checks that the state directory can be used by the user that this process is now.

@@ -48,6 +48,7 @@ fn a_panic_of_the_thread_is_logged_once_and_ends_nothing_else() {
         Arc::clone(&settings),
         state,
         certificates.challenges(),
+        certificates.shared(),
         Box::new(|event| panic!("as this test wants it: {event:?}")),
     );
     let handle = handle.unwrap();
@@ -56,7 +57,9 @@ fn a_panic_of_the_thread_is_logged_once_and_ends_nothing_else() {
         assert!(os::clock::now() < until, "the first failure is an event, and ends the thread");
         thread::sleep(Duration::from_millis(5));
     }
-    *lock(&certificates.thread) = Some(Thread { settings, handle: Some(handle), is_logged: false });
+    let shared = certificates.shared();
+    *lock(&certificates.thread) =
+        Some(Thread { settings, handle: Some(handle), shared, is_logged: false });
 
     let file = folder.0.join("log");
     let log = tracing_subscriber::fmt().with_writer(File::create(&file).unwrap()).finish();

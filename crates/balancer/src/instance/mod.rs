@@ -164,16 +164,16 @@ impl Balancer {
         // Then the configuration comes into force, and probes and lookups start. Clients wait in
         // the listen queue until every name has been looked up.
         let switches = sources.switches.clone();
-        let (options, alarm) = control_options(&snapshot, &sockets, &switches, &mut known)?;
+        let (options, alarm) =
+            control_options(&snapshot, &sockets, &switches, &certificates, &mut known)?;
         let control = start_control(&registry, &mut snapshot, with_routes, options, &mut known)?;
         let counters = new_counters(&registry.current());
 
         // The workers accept the waiting clients.
-        let listeners = sockets.for_proxy(workers)?;
         let options = proxy::Options {
             registry: Arc::clone(&registry),
             counters: Arc::clone(&counters),
-            listeners,
+            listeners: sockets.for_proxy(workers)?,
             workers,
             access: access.clone(),
             spans: exporter.telemetry().spans(),
@@ -464,6 +464,7 @@ fn control_options(
     snapshot: &Snapshot,
     sockets: &Sockets,
     switches: &admin::Switches,
+    certificates: &Certificates,
     known: &mut Known,
 ) -> Result<(control::Options, Arc<OnceLock<proxy::Alarm>>), Vec<String>> {
     let alarm = Arc::new(OnceLock::new());
@@ -474,6 +475,8 @@ fn control_options(
         orders: fleet_orders::from_handover(orders, os::clock::now()),
         server_down: ring(&alarm),
         state_file: Some(state_directory::servers_file(snapshot)),
+        challenges: certificates.challenges(),
+        certificates: certificates.shared(),
         fleet: sockets.copy_of_fleet().map_err(|error| vec![format!("fleet: {error}")])?,
         ..control::Options::default()
     };

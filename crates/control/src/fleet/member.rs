@@ -17,9 +17,9 @@ use tokio::net::UdpSocket;
 use super::Parts;
 use super::orders::FleetOrders;
 use super::rates::SharedRates;
+use super::secrets::Secrets;
 use super::slots::SharedSlots;
 use super::state::{DatagramCounts, FleetMember, FleetState};
-use super::tickets::FleetTickets;
 use crate::probe::{Heard, Prober};
 
 /// The version of the messages that this program knows, which members tell each other.
@@ -47,7 +47,7 @@ pub(super) struct Member {
     slots: SharedSlots,
     rates: SharedRates,
     orders: FleetOrders,
-    tickets: FleetTickets,
+    secrets: Secrets,
     /// The list of members has changed since it was applied to the shared probes.
     is_changed: bool,
     /// Other members of the zone: where they are, and the starts of their processes.
@@ -93,15 +93,14 @@ impl Member {
             Membership::new(own, generation, fastrand::u64(..), now).map_err(one_line)?;
         prober.share(Some(exchange), now);
         let own = membership.own();
-        let Parts { registry, gate, handed, tickets, news } = parts;
+        let Parts { registry, gate, handed, .. } = parts;
         let slots = SharedSlots::new(Arc::clone(registry), own, now);
         let mut rates = SharedRates::new(Arc::clone(registry), own, now);
         rates.set_key(first)?;
         let (registry, gate) = (Arc::clone(registry), Arc::clone(gate));
         let orders = FleetOrders::new(registry, gate, own, handed.clone(), now);
-        let (tickets, news) = (Arc::clone(tickets), Arc::clone(news));
-        let mut tickets = FleetTickets::new(tickets, news, own.start, settings.address, now);
-        tickets.set_tls(settings.tls.as_ref(), now);
+        let mut secrets = Secrets::new(parts, own.start, settings.address, now);
+        secrets.set_tls(settings.tls.as_ref(), now);
         tracing::info!(name = %own.name, address = %own.address, "joining the fleet");
         Ok(Member {
             settings: Arc::clone(settings),
@@ -113,7 +112,7 @@ impl Member {
             slots,
             rates,
             orders,
-            tickets,
+            secrets,
             is_changed: false,
             peers: Vec::new(),
             counts: DatagramCounts::default(),
@@ -143,7 +142,7 @@ impl Member {
             }
         }
         if settings.tls != self.settings.tls {
-            self.tickets.set_tls(settings.tls.as_ref(), now);
+            self.secrets.set_tls(settings.tls.as_ref(), now);
         }
         if settings.probers != self.settings.probers
             && let Some(exchange) = prober.shared_mut()
@@ -159,6 +158,8 @@ impl Member {
         self.slots.set_listed(addresses, now);
         self.rates.set_listed(addresses);
         self.orders.set_listed(addresses);
+        let own = self.membership.own().address;
+        self.secrets.expect_others(addresses.iter().any(|address| *address != own));
         self.flush();
     }
 
@@ -236,8 +237,8 @@ impl Member {
         self.send_rates(&messages);
         let messages = self.orders.turn(now);
         self.send_all(Message::ORDERS, &messages);
-        if let Some(message) = self.tickets.tick(now) {
-            self.send_to_others(Message::TICKETS, &[message]);
+        for (kind, message) in self.secrets.tick(now) {
+            self.send_to_others(kind, &[message]);
         }
         self.warn_of_conflicts(now);
         let Some(exchange) = prober.shared_mut() else { return };
@@ -257,7 +258,7 @@ impl Member {
     }
 
     pub(super) fn next_due(&self) -> Moment {
-        let others = [self.membership.next_due(), self.rates.next_due(), self.tickets.next_due()];
+        let others = [self.membership.next_due(), self.rates.next_due(), self.secrets.next_due()];
         let due = self.slots.next_due().min(self.orders.next_due());
         others.into_iter().flatten().fold(due, Moment::min)
     }
@@ -278,7 +279,7 @@ impl Member {
             slots: self.slots.state(),
             rates: self.rates.state(),
             orders: self.orders.state(),
-            tickets: self.tickets.state(now),
+            tickets: self.secrets.state(now),
             counts: self.counts.clone(),
             name_conflicts: counts.name_conflicts,
             rejoins: counts.rejoins,
@@ -345,7 +346,8 @@ impl Member {
             },
             Message::SLOTS => self.slots.on_message(other, bytes, now),
             Message::RATES => self.rates.on_message(other, bytes, now),
-            Message::TICKETS => self.tickets.on_message(other, bytes, now),
+            Message::TICKETS => self.secrets.on_tickets(other, bytes, now),
+            Message::CERTIFICATES => self.secrets.on_certificates(other, bytes, now),
             Message::ORDERS => {
                 let (to, start) = (other.address, other.start);
                 let Some(answers) = self.orders.on_message(other, bytes, now) else { return false };
@@ -402,7 +404,7 @@ impl Member {
         self.slots.set_live(self.membership.members(), now);
         self.rates.set_live(self.membership.members());
         self.orders.set_live(self.membership.members(), now);
-        self.tickets.set_live(self.membership.members(), now);
+        self.secrets.set_live(self.membership.members(), now);
         let own = self.membership.own();
         let peers = self.membership.members().filter(|other| other.zone == own.zone);
         self.peers = peers.map(|other| (other.address, other.start)).collect();

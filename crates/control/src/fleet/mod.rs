@@ -1,15 +1,17 @@
 //! This balancer as a member of its fleet: its socket, the list of the others, and the health checks, servers'
-//! slots, rate limits and states of servers that they share.
+//! slots, rate limits, states of servers, session ticket keys and certificates that they share.
 //!
 //! Nothing is sent before [`Fleet::serve`]: until then a predecessor may be the member of this name. The
 //! crate `fleet` decides who the members are, `health::shared` who probes what, `lend` who may use how many slots,
 //! `quota` what counts for rate limits, `orders` which states of servers are set for all; here are the socket and the
 //! clock.
 
+mod certificates;
 mod channel;
 mod member;
 mod orders;
 mod rates;
+mod secrets;
 mod slots;
 mod state;
 mod tickets;
@@ -22,7 +24,7 @@ use std::time::Duration;
 use ::orders::FleetOrder;
 use decide::{LiveService, Registry};
 use model::{Moment, Snapshot};
-use tls::SharedTickets;
+use tls::{Challenges, SharedCertificates, SharedTickets};
 use tokio::sync::Notify;
 
 use crate::order::{Confirmed, HandedOrder, NotOrdered};
@@ -50,7 +52,12 @@ pub(crate) struct Parts {
     pub(crate) handed: Vec<HandedOrder>,
     /// What the listeners seal session tickets with.
     pub(crate) tickets: Arc<SharedTickets>,
-    /// A worker needs a slot that the fleet shares, or has freed one; another member has answered.
+    /// The challenges that the listeners answer.
+    pub(crate) challenges: Arc<Challenges>,
+    /// The certificates of this process that are obtained by ACME, and those of others.
+    pub(crate) certificates: Arc<SharedCertificates>,
+    /// Notified when a worker needs or frees a slot that the fleet shares, a fetch ends, or certificates or challenges of
+    /// this process change.
     pub(crate) news: Arc<Notify>,
 }
 
@@ -209,7 +216,7 @@ impl Fleet {
         }
     }
 
-    /// Waits until a worker needs a slot that the fleet shares, or has freed one, or another member has answered.
+    /// Waits until another thread has something for [`Fleet::on_news`] or [`Fleet::tick`].
     pub(crate) async fn news(&self) {
         self.parts.news.notified().await;
     }
@@ -289,6 +296,8 @@ impl Fleet {
             }
             Err(error) => {
                 self.start_at = now + BIND_AGAIN;
+                // Meanwhile this process orders its certificates by itself.
+                self.parts.certificates.set_shared(false);
                 if self.shown.set_error(settings, &error) {
                     tracing::error!(%error, "this balancer is not a member of its fleet; it tries again each second");
                 }

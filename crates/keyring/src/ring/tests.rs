@@ -22,7 +22,7 @@ fn ring(number: u8, others: &[u8]) -> Keyring {
 
 /// `from` says what it has to `to`.
 fn say(from: &mut Keyring, to: &mut Keyring, now: Moment) {
-    from.sent_at = None;
+    from.pace = Pace::new(now);
     let message = from.turn(now).message.unwrap();
     to.on_message(from.own, &message, now).unwrap();
 }

@@ -97,7 +97,7 @@ fn write_tickets(of: &FleetTicketGauges, families: &mut Families) {
         "weir_fleet_ticket_fetch_failures",
         Kind::Counter,
         None,
-        "Fetches of keys from other balancers that failed.",
+        "Fetches of session ticket keys and certificates from other balancers that failed.",
     );
     failed.sample(&[], of.failed);
     let mut refused = families.family(

@@ -107,7 +107,7 @@ fn a_token_is_answered_until_its_challenge_ends() {
     let challenges = Arc::new(Challenges::default());
     let path = format!("{HTTP_01_PREFIX}tok-en_1");
     assert_eq!(challenges.http(&path), None);
-    let pending = challenges.answer_http("tok-en_1", "tok-en_1.thumb").unwrap();
+    let pending = challenges.answer_http("tok-en_1", "tok-en_1.thumb", OrderOf::Own).unwrap();
     assert_eq!(challenges.http(&path).as_deref(), Some("tok-en_1.thumb"));
     for other in ["tok-en_1", "/tok-en_1", "/.well-known/acme-challenge/", &format!("{path}/"), "/"]
     {
@@ -122,14 +122,15 @@ fn a_token_is_answered_until_its_challenge_ends() {
 fn a_token_that_could_be_a_path_is_refused() {
     let challenges = Arc::new(Challenges::default());
     for token in ["", "../x", "a/b", "a b", "a%2f", "a\r\nb", "é"] {
-        assert!(challenges.answer_http(token, "x").is_err(), "{token:?}");
+        assert!(challenges.answer_http(token, "x", OrderOf::Own).is_err(), "{token:?}");
     }
 }
 
 #[test]
 fn the_table_is_bounded() {
     let challenges = Arc::new(Challenges::default());
-    let answer = |index: usize| challenges.answer_http(&format!("token-{index}"), "x");
+    let answer =
+        |index: usize| challenges.answer_http(&format!("token-{index}"), "x", OrderOf::Own);
     let mut kept: Vec<Pending> =
         (0..CHALLENGES_PENDING_MAX).map(|index| answer(index).unwrap()).collect();
     assert!(answer(CHALLENGES_PENDING_MAX).is_err());
@@ -142,8 +143,8 @@ fn a_validation_gets_the_certificate_of_its_name_and_nobody_else_does() {
     let challenges = Arc::new(Challenges::default());
     let normal = normal();
     let digest = [7; 32];
-    let pending = challenges.answer_tls("A.example", &digest).unwrap();
-    let second = challenges.answer_tls("b.example", &[8; 32]).unwrap();
+    let pending = challenges.answer_tls("A.example", &digest, OrderOf::Own).unwrap();
+    let second = challenges.answer_tls("b.example", &[8; 32], OrderOf::Own).unwrap();
     let with = |alpn: &[&'static [u8]], name| {
         let config = challenges.config_for(alpn.iter().copied(), &normal).unwrap();
         shake(&config, name, alpn)
@@ -189,14 +190,62 @@ fn an_address_is_validated_by_its_reverse_name() {
     let v6 = "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa";
     assert_eq!(server_name("2001:db8::1"), v6);
     let challenges = Arc::new(Challenges::default());
-    let _pending = challenges.answer_tls("192.0.2.1", &[1; 32]).unwrap();
+    let _pending = challenges.answer_tls("192.0.2.1", &[1; 32], OrderOf::Own).unwrap();
     shake(&challenges.server().unwrap(), "1.2.0.192.in-addr.arpa", &[ACME_TLS_1]).unwrap();
 }
 
 #[test]
 fn a_digest_of_another_length_is_refused() {
     let challenges = Arc::new(Challenges::default());
-    challenges.answer_tls("a.example", &[1; 31]).unwrap_err();
-    challenges.answer_tls("not a name\u{e9}", &[1; 32]).unwrap_err();
+    challenges.answer_tls("a.example", &[1; 31], OrderOf::Own).unwrap_err();
+    challenges.answer_tls("not a name\u{e9}", &[1; 32], OrderOf::Own).unwrap_err();
     assert!(!challenges.tls_pending());
+}
+
+#[test]
+fn own_answers_are_listed_for_others_and_those_of_others_are_not() {
+    let challenges = Arc::new(Challenges::default());
+    assert_eq!(challenges.own(), (0, Vec::new()));
+    let http = Answer::Http { token: "token".into(), key_authorization: "token.thumb".into() };
+    let of_tls = Answer::Tls { name: "a.example".into(), digest: vec![7; 32] };
+    let first = challenges.answer_own(http.clone()).unwrap();
+    let (number, own) = challenges.own();
+    assert_eq!(own, std::slice::from_ref(&http));
+    let second = challenges.answer_own(of_tls.clone()).unwrap();
+    let (next, own) = challenges.own();
+    assert!(next > number && number > 0);
+    assert_eq!(own, [http, of_tls]);
+    let other = Answer::Http { token: "other".into(), key_authorization: "other.thumb".into() };
+    let of_other = challenges.answer(&other).unwrap();
+    assert_eq!(challenges.own().0, next);
+    assert!(challenges.http(&format!("{HTTP_01_PREFIX}other")).is_some());
+    drop((first, of_other));
+    assert!(challenges.own().0 > next);
+    assert!(challenges.http(&format!("{HTTP_01_PREFIX}token")).is_none());
+    drop(second);
+    assert_eq!(challenges.own().0, 0);
+    assert!(
+        challenges.answer_own(Answer::Tls { name: "a.example".into(), digest: vec![7] }).is_err()
+    );
+    assert_eq!(challenges.own(), (0, Vec::new()));
+}
+
+#[test]
+fn an_own_answer_comes_before_that_of_another_process_and_outlives_it() {
+    let challenges = Arc::new(Challenges::default());
+    let answer = |authorization: &str| Answer::Http {
+        token: "token".into(),
+        key_authorization: authorization.into(),
+    };
+    let given = || challenges.http(&format!("{HTTP_01_PREFIX}token")).map(|text| text.to_string());
+    let own = challenges.answer_own(answer("own")).unwrap();
+    let other = challenges.answer(&answer("other")).unwrap();
+    assert_eq!(given().as_deref(), Some("own"));
+    drop(own);
+    assert_eq!(given().as_deref(), Some("other"));
+    let own = challenges.answer_own(answer("own again")).unwrap();
+    drop(other);
+    assert_eq!(given().as_deref(), Some("own again"));
+    drop(own);
+    assert_eq!(given(), None);
 }

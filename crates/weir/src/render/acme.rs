@@ -16,9 +16,9 @@ pub(super) fn text(acme: &Acme) -> String {
         true => writeln!(out, ":"),
         false => writeln!(out, ": NOT RENEWED, the ACME thread does not run; see Weir's log"),
     };
-    for AcmeCertificate { names, not_after, next_attempt, renewal_by_authority, failure } in
-        certificates
-    {
+    for one in certificates {
+        let AcmeCertificate { names, not_after, next_attempt, .. } = one;
+        let AcmeCertificate { renewal_by_authority, ordered_by, failure, .. } = one;
         let shown: Vec<&str> = names.iter().take(NAMES_SHOWN_MAX).map(String::as_str).collect();
         let more = names.len().saturating_sub(NAMES_SHOWN_MAX);
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
@@ -34,7 +34,9 @@ pub(super) fn text(acme: &Acme) -> String {
             }
             (Some(at), None) => format!(", renewed {at}"),
         };
-        let _ = writeln!(out, "  {}{more}: {valid}{next}", shown.join(", "));
+        let by =
+            ordered_by.as_ref().map_or_else(String::new, |name| format!(", ordered by {name}"));
+        let _ = writeln!(out, "  {}{more}: {valid}{next}{by}", shown.join(", "));
         if let Some(AcmeFailure { what, refused, count }) = failure {
             let times = if *count == 1 { "once" } else { &format!("{count} times, last") };
             let _ = writeln!(out, "    failed {times}: {what}");

@@ -66,7 +66,7 @@ pub(super) static FLEET: TableSpec = TableSpec {
             "tls",
             Kind::Table(&FLEET_TLS),
             Absent::Then("not shared"),
-            "TLS between members, to share session ticket keys: a client then resumes its session at any member.",
+            "TLS between members, to share session ticket keys and certificates obtained by ACME.",
         ),
     ],
 };

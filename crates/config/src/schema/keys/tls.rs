@@ -173,7 +173,7 @@ static SERVICE_CERTIFICATE: TableSpec = TableSpec {
 pub(super) static FLEET_TLS: TableSpec = TableSpec {
     heading: "tls of [fleet]",
     path: "fleet.tls",
-    doc: "TLS between the members of a fleet. They use it to share session ticket keys, so that a client can resume its session at any member; without it, each member has its own keys. Weir listens on TCP at the `address` of `[fleet]`, and other members connect to `advertise`. Both sides present a certificate. A change takes effect with a reload, for the next connection.",
+    doc: "TLS between the members of a fleet. They use it to share session ticket keys (a client resumes its session at any member) and certificates obtained by ACME (one member orders, all answer the authority's challenges). Without it, each member has its own ticket keys and orders its own certificates. Weir listens on TCP at the `address` of `[fleet]`, and other members connect to `advertise`. Both sides present a certificate. A change takes effect with a reload, for the next connection.",
     example: "[fleet]\naddress = \"10.0.0.5:7946\"\nmembers = [\"10.0.0.6:7946\"]\nkeys = [\"${file:fleet.key}\"]\ntls = { certificate = { chain = \"member.pem\", key = \"member.key\" }, ca = \"fleet-ca.pem\", name = \"fleet.internal\" }\n",
     keys: &[
         key(

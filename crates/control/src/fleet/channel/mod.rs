@@ -1,8 +1,10 @@
-//! Connections between members over TLS, for what is never in datagrams: session ticket keys. They have a thread of
-//! their own, since handshakes take CPU time, and any client that reaches the port can start one.
+//! Connections between members over TLS, for what is never in datagrams: session ticket keys, certificates, and answers
+//! to challenges of an authority. They have a thread of their own, since handshakes take CPU time, and any client that
+//! reaches the port can start one.
 //!
-//! Each connection is one request: two bytes, and the answer until its end.
+//! Each connection is one request and its answer.
 
+mod certificates;
 mod fetch;
 mod serve;
 mod wire;
@@ -16,18 +18,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fleet::StartId;
-use keyring::{Key, KeyName};
+use keyring::{Key, KeyName, Peer};
 use model::Moment;
 use tls::MemberTls;
 use tokio::sync::{Notify, mpsc, watch};
 use zeroize::Zeroizing;
 
+pub(super) use certificates::{Offer, Pem, Received, Versions, catalogue};
+
 /// The longest time of a connection, from its first packet to the end of the answer.
 const CONNECTION_MAX: Duration = Duration::from_secs(5);
 /// Why a connection to or from another process is given up.
 const NOT_OF_A_MEMBER: &str = "its certificate is not valid for the `name` of members";
-/// Fetches that wait for the thread: the keyring asks one member at a time.
-const ASKS_MAX: usize = 4;
+/// Maximum number of fetches in progress, and of fetches that wait for the thread.
+const ASKS_MAX: usize = 8;
 
 /// A key's secret. Its memory is cleared when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
@@ -55,20 +59,70 @@ impl SecretKey {
     }
 }
 
-/// What became of a fetch.
+/// What is fetched.
+#[derive(Clone, Debug)]
+pub(super) enum Want {
+    /// The keys of session tickets.
+    TicketKeys,
+    /// The catalogue of certificates, the answers to challenges, and those certificates that are newer than these.
+    Certificates(Arc<Versions>),
+}
+
+impl Want {
+    fn kind(&self) -> SecretKind {
+        match self {
+            Want::TicketKeys => SecretKind::TicketKeys,
+            Want::Certificates(_) => SecretKind::Certificates,
+        }
+    }
+}
+
+/// What can be fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SecretKind {
+    TicketKeys,
+    Certificates,
+}
+
+impl fmt::Display for SecretKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SecretKind::TicketKeys => "session ticket keys",
+            SecretKind::Certificates => "certificates",
+        })
+    }
+}
+
+/// The contents of a reply.
+#[derive(Debug)]
+pub(super) enum Contents {
+    TicketKeys(Vec<SecretKey>),
+    Certificates(Received),
+}
+
+/// The result of a fetch.
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub(super) from: StartId,
     pub(super) address: SocketAddr,
-    /// The keys, or why there are none, in one line.
-    pub(super) keys: Result<Vec<SecretKey>, String>,
+    pub(super) kind: SecretKind,
+    /// The contents, or the error in one line.
+    pub(super) contents: Result<Contents, String>,
+}
+
+/// A request to the thread.
+#[derive(Debug)]
+struct Ask {
+    member: StartId,
+    address: SocketAddr,
+    want: Want,
 }
 
 /// The thread. Dropping it ends the thread, and all that it does, without waiting for it.
 #[derive(Debug)]
 pub(super) struct Channel {
     settings: watch::Sender<MemberTls>,
-    asks: mpsc::Sender<(StartId, SocketAddr)>,
+    asks: mpsc::Sender<Ask>,
     answers: mpsc::Receiver<Fetched>,
     shared: Arc<Shared>,
 }
@@ -78,9 +132,11 @@ pub(super) struct Channel {
 struct Shared {
     /// The keys that other members may fetch.
     keys: Mutex<Vec<SecretKey>>,
+    /// The certificates that they may fetch.
+    certificates: Mutex<Arc<Offer>>,
     is_listening: AtomicBool,
     /// Why it does not listen, in one line.
-    obstacle: Mutex<String>,
+    obstacle: Mutex<Option<String>>,
     /// The addresses of the members that live.
     members: Mutex<HashSet<IpAddr>>,
     /// Connections that ended without an answer.
@@ -89,7 +145,7 @@ struct Shared {
 
 impl Shared {
     fn set_obstacle(&self, why: String) {
-        *lock(&self.obstacle) = why;
+        *lock(&self.obstacle) = Some(why);
     }
 
     fn is_member(&self, ip: IpAddr) -> bool {
@@ -150,14 +206,19 @@ impl Channel {
         *lock(&self.shared.keys) = keys;
     }
 
+    /// Sets the certificates and answers that other members may fetch.
+    pub(super) fn set_certificates(&self, offer: Offer) {
+        *lock(&self.shared.certificates) = Arc::new(offer);
+    }
+
     /// Sets the addresses of the members that live.
     pub(super) fn set_members(&self, members: HashSet<IpAddr>) {
         *lock(&self.shared.members) = members;
     }
 
-    /// Returns why it does not listen, if there is a reason.
-    pub(super) fn obstacle(&self) -> String {
-        lock(&self.shared.obstacle).clone()
+    /// Returns why it does not listen; `None`: it does, or no attempt has failed yet.
+    pub(super) fn obstacle(&self) -> Option<String> {
+        if self.is_listening() { None } else { lock(&self.shared.obstacle).clone() }
     }
 
     /// Returns whether other members can connect.
@@ -171,9 +232,10 @@ impl Channel {
         self.shared.refused.load(Relaxed)
     }
 
-    /// Asks a member for its keys. Returns whether the thread will.
-    pub(super) fn ask(&self, member: StartId, address: SocketAddr) -> bool {
-        self.asks.try_send((member, address)).is_ok()
+    /// Queues a fetch. Returns false if the queue is full.
+    pub(super) fn ask(&self, peer: &Peer, want: Want) -> bool {
+        let (member, address) = (StartId(peer.start), peer.address);
+        self.asks.try_send(Ask { member, address, want }).is_ok()
     }
 
     /// Returns the next answer, if there is one.

@@ -14,12 +14,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use super::{CONNECTION_MAX, NOT_OF_A_MEMBER, Shared, lock, wire};
+use super::{CONNECTION_MAX, NOT_OF_A_MEMBER, Shared, certificates, lock, wire};
 
 /// Connections at once.
-const CONNECTIONS_MAX: usize = 16;
-/// Of one IP address: what others send must not keep members away.
+const CONNECTIONS_MAX: usize = 64;
+/// Of one IP address: what others send must not keep members away. Several members may have one address.
 const CONNECTIONS_OF_ONE_MAX: usize = 4;
+const CONNECTIONS_OF_ONE_MEMBER_MAX: usize = 16;
 /// When there are so many, only members may connect.
 const CONNECTIONS_OF_ALL_MAX: usize = 8;
 /// The pause after the address could not be listened on, or no connection could be accepted.
@@ -73,9 +74,11 @@ pub(super) async fn run(address: SocketAddr, tls: watch::Receiver<MemberTls>, sh
 
 /// Returns whether a further connection is answered; `open`: the addresses of those that are open.
 fn may_connect(open: &[IpAddr], from: IpAddr, is_member: impl FnOnce() -> bool) -> bool {
-    open.len() < CONNECTIONS_MAX
-        && open.iter().filter(|one| **one == from).count() < CONNECTIONS_OF_ONE_MAX
-        && (open.len() < CONNECTIONS_OF_ALL_MAX || is_member())
+    let of_one = open.iter().filter(|one| **one == from).count();
+    if open.len() < CONNECTIONS_OF_ALL_MAX && of_one < CONNECTIONS_OF_ONE_MAX {
+        return true;
+    }
+    open.len() < CONNECTIONS_MAX && of_one < CONNECTIONS_OF_ONE_MEMBER_MAX && is_member()
 }
 
 /// Listens on the address as soon as it is free: before an upgrade is over, the process before this one has it.
@@ -90,7 +93,7 @@ async fn listen(address: SocketAddr, shared: &Shared) -> TcpListener {
         let is_early =
             error.kind() == io::ErrorKind::AddrInUse && os::clock::now().since(begun) < IN_USE_MAX;
         if !is_early && !std::mem::replace(&mut is_logged, true) {
-            tracing::error!(%error, "cannot listen on TCP {address}: session ticket keys are not shared; retrying every 250 ms");
+            tracing::error!(%error, "cannot listen on TCP {address}: session ticket keys and certificates are not shared, and after a minute this member orders its certificates by itself; retrying every 250 ms");
         }
         shared.set_obstacle(format!("cannot listen on TCP {address}: {error}"));
         tokio::time::sleep(AGAIN).await;
@@ -103,14 +106,20 @@ async fn answer(stream: TcpStream, tls: &MemberTls, shared: &Shared) -> Result<(
     if !tls.has_member_name(stream.get_ref().1.peer_certificates()) {
         return Err(NOT_OF_A_MEMBER.to_owned());
     }
-    let mut request = [0; wire::REQUEST.len()];
+    let mut request = [0; wire::REQUEST_BYTES];
     stream.read_exact(&mut request).await.map_err(|error| error.to_string())?;
-    if request != wire::REQUEST {
-        return Err(format!("an unknown request: {request:?}"));
+    match request {
+        wire::TICKET_KEYS => {
+            let keys = lock(&shared.keys).clone();
+            let answer = wire::answer(&keys, os::clock::now());
+            stream.write_all(&answer).await.map_err(|error| error.to_string())?;
+        }
+        wire::CERTIFICATES => {
+            let offer = Arc::clone(&lock(&shared.certificates));
+            certificates::answer(&mut stream, &offer).await?;
+        }
+        _ => return Err(format!("an unknown request: {request:?}")),
     }
-    let keys = lock(&shared.keys).clone();
-    let answer = wire::answer(&keys, os::clock::now());
-    stream.write_all(&answer).await.map_err(|error| error.to_string())?;
     stream.shutdown().await.map_err(|error| error.to_string())
 }
 
@@ -123,11 +132,13 @@ mod tests {
         let ip = |n: u8| IpAddr::from([10, 0, 0, n]);
         assert!(may_connect(&[], ip(1), || false));
         assert!(may_connect(&[ip(1); 3], ip(1), || false));
-        assert!(!may_connect(&[ip(1); 4], ip(1), || true));
+        assert!(!may_connect(&[ip(1); 4], ip(1), || false));
+        assert!(may_connect(&[ip(1); 15], ip(1), || true));
+        assert!(!may_connect(&[ip(1); 16], ip(1), || true));
         let strangers: Vec<IpAddr> = (10..18).map(ip).collect();
         assert!(!may_connect(&strangers, ip(1), || false));
         assert!(may_connect(&strangers, ip(1), || true));
-        let all: Vec<IpAddr> = (10..26).map(ip).collect();
+        let all: Vec<IpAddr> = (10..74).map(ip).collect();
         assert!(!may_connect(&all, ip(1), || true));
     }
 }

@@ -2,9 +2,10 @@
 
 use std::net::TcpListener;
 
-use model::{Certificate, FleetTls, Material};
+use model::{Certificate, CertificateId, CertificateVersion, FleetTls, Material};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
+use super::certificates::catalogue;
 use super::*;
 
 type Issuer = CertifiedIssuer<'static, KeyPair>;
@@ -58,11 +59,22 @@ fn wait<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn ask(from: &mut Channel, address: SocketAddr) -> Result<Vec<SecretKey>, String> {
-    assert!(from.ask(StartId([9; 16]), address));
+fn peer(start: u8, address: SocketAddr) -> Peer {
+    Peer { name: "b1".into(), address, start: [start; 16] }
+}
+
+fn fetch(from: &mut Channel, address: SocketAddr, want: Want) -> Result<Contents, String> {
+    assert!(from.ask(&peer(9, address), want));
     let fetched = wait("an answer", || from.answer());
     assert_eq!((fetched.from, fetched.address), (StartId([9; 16]), address));
-    fetched.keys
+    fetched.contents
+}
+
+fn ask(from: &mut Channel, address: SocketAddr) -> Result<Vec<SecretKey>, String> {
+    match fetch(from, address, Want::TicketKeys)? {
+        Contents::TicketKeys(keys) => Ok(keys),
+        other @ Contents::Certificates(_) => panic!("{other:?}"),
+    }
 }
 
 fn key(byte: u8) -> SecretKey {
@@ -124,7 +136,7 @@ fn a_dropped_one_ends_at_once_and_frees_its_address() {
     let ca = authority();
     let one = start(6, member(&ca, "a.internal"));
     let silent = TcpListener::bind(address(7)).unwrap();
-    assert!(one.ask(StartId([9; 16]), address(7)));
+    assert!(one.ask(&peer(9, address(7)), Want::TicketKeys));
     // It waits for the answer now.
     let (_waiting, _) = silent.accept().unwrap();
     drop(one);
@@ -134,4 +146,51 @@ fn a_dropped_one_ends_at_once_and_frees_its_address() {
         os::clock::now().since(begun) < Duration::from_secs(4),
         "sooner than the answer is given up"
     );
+}
+
+#[test]
+fn a_member_gets_the_certificates_and_answers_of_another_one() {
+    let ca = authority();
+    let one = start(8, member(&ca, "fleet.internal"));
+    let mut other = start(9, member(&ca, "fleet.internal"));
+    let (id, version) = (
+        CertificateId([1; 16]),
+        CertificateVersion { not_before_s: 5, not_after_s: 9, digest: [2; 16] },
+    );
+    let answer =
+        tls::Answer::Http { token: "token".into(), key_authorization: "token.thumb".into() };
+    let catalogue = catalogue(Versions::from([(id, Some(version))]));
+    one.set_certificates(Offer {
+        catalogue: catalogue.clone(),
+        challenges: (3, vec![answer.clone()]),
+        pems: [(id, Pem(Arc::from(*b"key and chain")))].into(),
+    });
+    let mut ask = |wanted: Versions| match fetch(
+        &mut other,
+        address(8),
+        Want::Certificates(Arc::new(wanted)),
+    ) {
+        Ok(Contents::Certificates(received)) => received,
+        other => panic!("{other:?}"),
+    };
+    let received = ask(Versions::from([(id, None)]));
+    assert_eq!((received.catalogue, received.challenges), (catalogue, (3, vec![answer])));
+    let [(of, what, pem)] = &received.certificates[..] else {
+        panic!("{:?}", received.certificates)
+    };
+    assert_eq!((of, what, &*pem.0), (&id, &version, &b"key and chain"[..]));
+    assert_eq!(ask(Versions::from([(id, Some(version))])).certificates, []);
+}
+
+#[test]
+fn a_silent_member_does_not_delay_other_fetches() {
+    let ca = authority();
+    let mut one = start(10, member(&ca, "fleet.internal"));
+    let _other = start(11, member(&ca, "fleet.internal"));
+    let silent = TcpListener::bind(address(12)).unwrap();
+    assert!(one.ask(&peer(1, address(12)), Want::TicketKeys));
+    let (_waiting, _) = silent.accept().unwrap();
+    assert!(one.ask(&peer(2, address(11)), Want::TicketKeys));
+    let fetched = wait("an answer", || one.answer());
+    assert_eq!(fetched.from, StartId([2; 16]));
 }

@@ -1,7 +1,7 @@
-//! Requests and answers as bytes.
+//! Requests, and the answer with the keys of session tickets, as bytes.
 //!
 //! ```text
-//! request  version (1)  what: 1 the keys of session tickets (1)
+//! request  version (1)  what: 1 the keys of session tickets, 2 certificates (1)
 //! answer   version (1)  key × 0..=16
 //! key      generation (8)  id (16)  age, s (4)  secret (32)
 //! ```
@@ -18,10 +18,12 @@ use zeroize::Zeroizing;
 use super::{Secret, SecretKey};
 
 const VERSION: u8 = 1;
-const TICKET_KEYS: u8 = 1;
 
+pub(super) const REQUEST_BYTES: usize = 2;
 /// The request for the keys of session tickets.
-pub(super) const REQUEST: [u8; 2] = [VERSION, TICKET_KEYS];
+pub(super) const TICKET_KEYS: [u8; REQUEST_BYTES] = [VERSION, 1];
+/// The request for certificates.
+pub(super) const CERTIFICATES: [u8; REQUEST_BYTES] = [VERSION, 2];
 /// Maximum length of an answer.
 pub(super) const ANSWER_MAX_BYTES: usize = 1 + KEYS_MAX * KEY_BYTES;
 

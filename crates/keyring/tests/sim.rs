@@ -16,6 +16,9 @@ const LONG_STEP: Duration = Duration::from_secs(2);
 const NOTICE: Duration = Duration::from_secs(4);
 /// A member that lives for so long has the keys of the others.
 const SETTLED: Duration = Duration::from_secs(10);
+/// The same while a fifth of all messages and fetches is lost: of 6,000 fleets of 8 members 15 took longer than 10 s, and
+/// none took 15 s.
+const SETTLED_WITH_LOSS: Duration = Duration::from_secs(30);
 
 struct Node {
     peer: Peer,
@@ -213,8 +216,9 @@ impl World {
 
     /// What any member seals, all others open that have lived for a while, if the fleet has been whole for a while.
     fn all_open_what_any_seals(&self) {
-        let is_settled = |node: &&Node| self.now.since(node.since) >= SETTLED;
-        if self.now.since(self.whole_since) < SETTLED {
+        let settled = if self.loss > 0.0 { SETTLED_WITH_LOSS } else { SETTLED };
+        let is_settled = |node: &&Node| self.now.since(node.since) >= settled;
+        if self.now.since(self.whole_since) < settled {
             return;
         }
         for one in self.nodes.values().filter(is_settled) {
@@ -273,7 +277,9 @@ fn tickets_are_valid_everywhere_through_days_of_rotations() {
         world.assert_all_seal_with_one();
         assert_eq!(world.rotations, 6, "every 5 h 55 min");
         let most = world.nodes.values().map(|node| node.ring.iter().count()).max();
-        assert!(most <= Some(3), "{most:?} keys");
+        // A member whose fetch was lost passes the maker over, and makes a key as well: 8 of 200 fleets had four keys.
+        let bound = if loss > 0.0 { 6 } else { 3 };
+        assert!(most <= Some(bound), "{most:?} keys");
     }
 }
 

@@ -33,7 +33,7 @@ struct Pebble {
     authority: Authority,
     address: SocketAddr,
     management: SocketAddr,
-    /// Where the DNS server is told what to answer.
+    /// The management address of the DNS server.
     names: SocketAddr,
     server: Process,
     dns: Process,

@@ -33,8 +33,6 @@ pub const CERTIFICATES_MAX: usize = 1024;
 const JOIN: Duration = Duration::from_secs(3);
 /// Members that are asked at once.
 const ASKED_MAX: usize = 4;
-/// A member is skipped after so many fetches from it failed in a row, which takes 15 s. It is asked again every 30 s.
-const FAILURES_MAX: u32 = 5;
 /// When so many members have failed to order lately, no further one takes their place: the cause is probably the authority,
 /// DNS or a firewall.
 const UNABLE_MAX: usize = 3;
@@ -91,17 +89,13 @@ impl Other {
     /// Returns whether its catalogue is known, or is not waited for any more.
     fn is_known(&self, now: Moment) -> bool {
         let partner = &self.partner;
-        let is_known = self.catalogue.is_some() || self.is_skipped();
+        let is_known = self.catalogue.is_some() || self.partner.is_skipped();
         partner.is_silent(now) || (partner.takes_part(now) && is_known)
-    }
-
-    fn is_skipped(&self) -> bool {
-        self.partner.failures() >= FAILURES_MAX
     }
 
     /// Returns whether it shares, and secrets can be fetched from it.
     fn is_used(&self, now: Moment) -> bool {
-        self.partner.takes_part(now) && !self.is_skipped()
+        self.partner.takes_part(now) && !self.partner.is_skipped()
     }
 
     fn wants(&self, id: &CertificateId) -> bool {
@@ -241,7 +235,7 @@ impl Certificates {
         let may = |other: &&Other| {
             let partner = &other.partner;
             let has_news = other.has_new_challenges() || other.has_new_catalogue();
-            let is_useful = has_news || other.is_skipped() || self.lacks_any_of(other, now);
+            let is_useful = has_news || other.partner.is_skipped() || self.lacks_any_of(other, now);
             !other.is_asked && partner.may_be_asked(now) && partner.takes_part(now) && is_useful
         };
         // An authority may be waiting for answers.

@@ -13,6 +13,8 @@ const HEARD: Duration = Duration::from_mins(1);
 /// The pause after a fetch that failed, doubled with each further one.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
+/// A member is skipped after so many fetches from it failed in a row, which takes 15 s. It is asked again every 30 s.
+const FAILURES_MAX: u32 = 5;
 
 /// The least pause between two fetches from one member: it costs CPU time at both.
 const ASK_PAUSE: Duration = Duration::from_millis(100);
@@ -80,6 +82,11 @@ impl<S> Partner<S> {
 
     pub(crate) fn has_failed(&self) -> bool {
         self.failures > 0
+    }
+
+    /// Returns whether others do not wait for what it has: fetches from it fail.
+    pub(crate) fn is_skipped(&self) -> bool {
+        self.failures >= FAILURES_MAX
     }
 
     pub(crate) fn may_be_asked(&self, now: Moment) -> bool {

@@ -302,18 +302,18 @@ impl Keyring {
     /// Returns whether this member is the one that makes the next key, and knows of no other that it could have.
     fn is_maker(&self, now: Moment) -> bool {
         let is_known = |other: &Other| other.takes_part(now) || other.is_silent(now);
-        let is_behind = |other: &Other| other.has_failed() || self.own < other.peer.start;
-        // A member that has failed before may fail again, and take its time.
+        let is_behind = |other: &Other| other.is_skipped() || self.own < other.peer.start;
+        // A member that is skipped may fail again, and take its time.
         let asked = self.asked.and_then(|asked| self.others.get(&asked));
         self.others.values().filter(|other| other.takes_part(now)).all(is_behind)
-            && asked.is_none_or(Partner::has_failed)
+            && asked.is_none_or(Partner::is_skipped)
             && self.others.values().all(is_known)
             && !self.lacks_fresh(now)
     }
 
     /// Returns whether another member has a key that could seal, and that this one lacks and can still fetch.
     fn lacks_fresh(&self, now: Moment) -> bool {
-        let mut others = self.others.values().filter(|other| !other.has_failed());
+        let mut others = self.others.values().filter(|other| !other.is_skipped());
         others.any(|other| {
             let mut keys = other.keys().iter();
             keys.any(|key| key.age(now) + LEAD < SEALS_MAX && !self.keys.contains_key(&key.name))

@@ -80,10 +80,13 @@ fn one_whose_keys_cannot_be_fetched_is_not_left_to_make_them() {
     let name = KeyName { generation: 1, id: [9; 16] };
     two.on_message([1; 16], &wire::write([(name, Duration::ZERO)]), at(3_000)).unwrap();
     assert!(!two.turn(at(3_000)).must_make);
-    assert!(two.fetch(at(3_000)).is_some());
-    assert!(!two.turn(at(3_500)).must_make, "it is being asked");
-    two.not_fetched([1; 16], at(4_000));
-    assert!(two.turn(at(4_000)).must_make);
+    for seconds in [3, 4, 6, 10, 18] {
+        let now = at(seconds * 1_000);
+        assert!(two.fetch(now).is_some(), "{seconds} s");
+        assert!(!two.turn(now).must_make, "it is being asked");
+        two.not_fetched([1; 16], now);
+    }
+    assert!(two.turn(at(18_000)).must_make);
 }
 
 #[test]

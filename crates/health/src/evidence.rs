@@ -115,6 +115,11 @@ impl Streak {
         self.failures
     }
 
+    /// Returns whether the last results of both are of different kinds.
+    pub(crate) fn contradicts(&self, other: &Streak) -> bool {
+        self.successes > 0 && other.failures > 0 || self.failures > 0 && other.successes > 0
+    }
+
     /// Returns the number of failures in a row and the last of them.
     pub(crate) fn failing(&self) -> Option<(u32, Failure)> {
         self.last.map(|last| (self.failures, last))

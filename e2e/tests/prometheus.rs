@@ -199,6 +199,7 @@ fn the_packaged_rules_and_dashboard_fit_a_balancer_with_traffic() {
     let rest = format!(
         "[metrics]\naddress = \"{metrics}\"\nserver_histograms = true\n\
          [otlp]\nendpoint = \"http://{}\"\ninterval = \"1h\"\n\
+         [fleet]\naddress = \"{}\"\nkeys = [\"a secret of a fleet in a test, 48 bytes of letters\"]\n\
          [[listener]]\nname = \"tls\"\naddress = \"{}\"\n\
          tls = {{ certificates = [{{ chain = \"{}\", key = \"{}\" }}] }}\n\
          [[route]]\nservice = \"app\"\n[service.app]\nin_flight_max = 8\n\
@@ -206,6 +207,7 @@ fn the_packaged_rules_and_dashboard_fit_a_balancer_with_traffic() {
          check = {{ path = \"/status\", interval = \"1s\" }}\n\
          discover = {{ files = \"{}\" }}\n{}",
         scene.address(5, 4318),
+        scene.address(1, 7946),
         scene.address(1, 8443),
         pair.chain.display(),
         pair.key.display(),

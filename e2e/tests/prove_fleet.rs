@@ -13,9 +13,11 @@ mod stage;
 
 use std::time::{Duration, Instant};
 
-use e2e::{App, Scene, Zones, wait};
+use e2e::{App, Authority, Pair, Scene, Zones, wait};
 
-use stage::{Member, SERVERS, Settings, restart, start_apps, wait_for_health, wait_until_all_see};
+use stage::{
+    Member, SERVERS, Settings, address, restart, start_apps, wait_for_health, wait_until_all_see,
+};
 
 const MEMBERS: usize = 32;
 const SERVICES: usize = 70;
@@ -165,4 +167,55 @@ fn check_four_times_a_second(scene: &Scene, zones: &Zones) {
         .sum();
     let cpu: Duration = members.iter_mut().map(|member| member.process().cpu_time()).sum();
     println!("sent by the members that lived, in all: {sent} bytes; CPU time {cpu:.1?}");
+}
+
+/// The findings of a member, each with its subject and what it says.
+fn findings(member: &Member) -> Vec<(String, String, String)> {
+    let report = member.api("/api/v1/findings");
+    let findings = report["findings"].as_array().expect("findings").iter();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    findings.map(|one| (text(&one["rule"]), text(&one["subject"]), text(&one["what"]))).collect()
+}
+
+#[test]
+#[ignore = "takes two minutes: make prove"]
+fn what_is_wrong_with_a_fleet_for_minutes_is_a_finding() {
+    let Some(scene) = Scene::new("prove-fleet-findings", &[]) else { return };
+    let members = Authority::new(&scene, "members");
+    let strangers = Authority::new(&scene, "strangers");
+    let day = Duration::from_hours(24);
+    let ending = members.issue_ending("member0", &["fleet.internal"], day);
+    let stranger = strangers.issue("member1", &["fleet.internal"]);
+    let start = |number, pair: &Pair, authority: &Authority| {
+        let rest = format!(
+            "tls = {{ certificate = {}, {}, name = \"fleet.internal\" }}\n\
+             [doctor]\ninterval = \"1s\"\n[[route]]\ndeny = 404",
+            pair.table(),
+            authority.ca()
+        );
+        Member::start(&scene, number, &Settings { knows: vec![0, 1, 2], ..Settings::new(&rest) })
+    };
+    let both = [start(0, &ending, &members), start(1, &stranger, &strangers)];
+    wait_until_all_see(&both, 1);
+    let begun = Instant::now();
+    let found = |rule: &str| {
+        wait::until("the finding", Duration::from_mins(3), || {
+            findings(&both[0]).into_iter().find(|(of, _, _)| of == rule)
+        })
+    };
+    let (_, subject, what) = found("certificate_expiring");
+    assert!(subject.ends_with("member0.pem of fleet"), "{subject}: {what}");
+    let (_, _, what) = found("fleet_members_missing");
+    let took = begun.elapsed();
+    assert!(what.contains(&address(&scene, 2, 7946).to_string()), "{what}");
+    let (_, _, what) = found("fleet_secrets_not_shared");
+    println!("after {took:?} and {:?}: {what}", begun.elapsed());
+
+    let _third = start(2, &members.issue("member2", &["fleet.internal"]), &members);
+    wait::until("the finding to end", Duration::from_mins(1), || {
+        let report = both[0].api("/api/v1/findings");
+        let findings = report["findings"].as_array()?;
+        let one = findings.iter().find(|one| one["rule"] == "fleet_members_missing")?;
+        (one["is_present"] == false).then_some(())
+    });
 }

@@ -8,7 +8,18 @@ import { stage } from "./stage.js";
 
 /** @typedef {{heap: number, nodes: number, listeners: number}} Size What a page holds. */
 
-const VIEWS = ["", "requests", "causes", "findings", "checks", "reloads", "certificates", "configuration", "host"];
+const VIEWS = [
+  "",
+  "requests",
+  "causes",
+  "findings",
+  "checks",
+  "reloads",
+  "certificates",
+  "fleet",
+  "configuration",
+  "host",
+];
 const MINUTE = 60_000;
 /** In minutes: what the page keeps by the second. */
 const FILLED = 15;

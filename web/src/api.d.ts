@@ -101,6 +101,7 @@ export type FleetSummary = {
   name: string | null;
   members: number;
   members_in_zone: number;
+  problems: Array<FleetProblem>;
   probers: number;
   probes: SharedProbes;
   ignored: Array<IgnoredMember>;
@@ -109,6 +110,13 @@ export type FleetSummary = {
   orders: FleetOrderCounts;
   tickets: FleetTickets | null;
   name_conflicts: number;
+};
+
+export type FleetProblem = {
+  kind: "not_joined" | "name_conflict" | "missing" | "ignored" | "not_sharing" | "not_fetched";
+  member: string | null;
+  why: string | null;
+  for_s: number;
 };
 
 export type SharedProbes = {
@@ -331,6 +339,7 @@ export type Fleet = {
   error: string | null;
   own: FleetMember | null;
   members: Array<FleetMember>;
+  problems: Array<FleetProblem>;
   probers: number;
   probes: SharedProbes;
   ignored: Array<IgnoredMember>;

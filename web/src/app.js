@@ -23,6 +23,7 @@ import { FindingsView } from "./views/findings.js";
 import { ChecksView } from "./views/checks.js";
 import { ReloadsView } from "./views/reloads.js";
 import { CertificatesView } from "./views/certificates.js";
+import { FleetView } from "./views/fleet.js";
 import { ConfigurationView } from "./views/configuration.js";
 import { HostView } from "./views/host.js";
 
@@ -37,6 +38,7 @@ const VIEWS = /** @type {Record<string, () => any>} */ ({
   checks: ChecksView,
   reloads: ReloadsView,
   certificates: CertificatesView,
+  fleet: FleetView,
   configuration: ConfigurationView,
   host: HostView,
 });

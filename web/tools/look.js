@@ -25,6 +25,7 @@ const pages = [
   "checks",
   "reloads",
   "certificates",
+  "fleet",
   "configuration",
   "host",
 ];

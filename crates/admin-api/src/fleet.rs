@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::Administrative;
+use model::{Administrative, FleetProblemKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,8 @@ pub struct Fleet {
     pub own: Option<FleetMember>,
     /// The other members that live, by name.
     pub members: Vec<FleetMember>,
+    /// What is wrong with the fleet. Some problems last for seconds after a start.
+    pub problems: Vec<FleetProblem>,
     /// How many members of each zone run each health check.
     pub probers: u8,
     /// Who runs this member's health checks.
@@ -38,6 +40,20 @@ pub struct Fleet {
     pub name_conflicts: u64,
     /// How often this member joined again after the others had declared it down.
     pub rejoins: u64,
+}
+
+/// Something that is wrong with the fleet, as this balancer sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FleetProblem {
+    /// What it is.
+    pub kind: Word<FleetProblemKind>,
+    /// The member that it is about: its name, or its address if no member answers there; null: this one as a whole.
+    pub member: Option<String>,
+    /// Why; null: not known.
+    pub why: Option<String>,
+    /// For how many seconds it has lasted.
+    pub for_s: u64,
 }
 
 /// A member of the fleet.
@@ -229,6 +245,8 @@ pub struct FleetSummary {
     pub members: usize,
     /// Those of this member's zone, this one included.
     pub members_in_zone: usize,
+    /// What is wrong with the fleet. Some problems last for seconds after a start.
+    pub problems: Vec<FleetProblem>,
     /// How many members of each zone run each health check.
     pub probers: u8,
     /// Who runs this member's health checks.
@@ -258,6 +276,7 @@ impl Fleet {
             name: self.own.as_ref().map(|own| own.name.clone()),
             members: self.members.len() + own,
             members_in_zone: in_zone + own,
+            problems: self.problems.clone(),
             probers: self.probers,
             probes: self.probes,
             ignored: self.ignored.clone(),

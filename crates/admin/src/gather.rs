@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use admin_api::fleet::Fleet;
 use decide::{Published, ServiceView};
-use model::{Address, Health, Maintained, Moment};
+use model::{Address, FleetProblemKind, Health, Maintained, Moment};
 use observe::exposition::protobuf::MetricFamily;
 use observe::exposition::{
     CertificateGauges, FindingGauges, FleetGauges, FleetRateGauges, FleetSlotGauges,
@@ -50,7 +50,7 @@ fn gauges<'a>(
         process: process::gauges(),
         reloads: sources.reload_gauges.as_ref().map(|gauges| gauges()),
         listeners: published.snapshot.listeners.iter().map(listener).collect(),
-        certificates: published.snapshot.listeners.iter().flat_map(certificates).collect(),
+        certificates: certificates(&published.snapshot),
         key_sets: sources.key_sets.as_ref().map(|sets| sets()).unwrap_or_default(),
         findings: findings(exposed),
         services: services.map(|(view, spec)| service(exposed, view, spec)).collect(),
@@ -88,15 +88,15 @@ fn listener(listener: &model::Listener) -> ListenerGauges<'_> {
     ListenerGauges { name: &listener.name, connections_max: u64::from(listener.connections_max) }
 }
 
-/// Returns the certificates that listeners present. Parsing them again takes microseconds.
-fn certificates(listener: &model::Listener) -> impl Iterator<Item = CertificateGauges<'_>> {
-    let shown = listener.tls.iter().flat_map(|tls| &tls.certificates);
-    shown.filter_map(|certificate| {
+/// Returns when the certificates in force end. Parsing them again takes microseconds.
+fn certificates(snapshot: &model::Snapshot) -> Vec<CertificateGauges<'_>> {
+    let gauges = snapshot.certificates().filter_map(|(listener, certificate)| {
         let chain = &certificate.chain;
         let file = chain.path.to_str().unwrap_or("?");
         let not_after = tls::facts(chain).ok()?.not_after;
-        Some(CertificateGauges { listener: &listener.name, file, not_after })
-    })
+        Some(CertificateGauges { listener, file, not_after })
+    });
+    gauges.collect()
 }
 
 fn service<'a>(
@@ -152,7 +152,7 @@ fn servers<'a>(
 
 fn fleet_gauges(fleet: Fleet) -> FleetGauges {
     let members = fleet.summary().members;
-    let Fleet { probes, ignored, slots, orders, rates, tickets, datagrams, .. } = fleet;
+    let Fleet { probes, ignored, slots, orders, rates, tickets, datagrams, problems, .. } = fleet;
     let of_datagrams = [
         ("accepted", datagrams.accepted),
         ("unread", datagrams.unread),
@@ -188,6 +188,13 @@ fn fleet_gauges(fleet: Fleet) -> FleetGauges {
             failed: tickets.fetches_failed,
             refused: tickets.connections_refused,
         }),
+        problems: FleetProblemKind::ALL
+            .iter()
+            .map(|kind| {
+                let of_kind = problems.iter().filter(|one| one.kind.as_str() == kind.as_str());
+                (kind.as_str(), of_kind.count())
+            })
+            .collect(),
         datagrams: of_datagrams.into_iter().chain(datagrams.refused).collect(),
         received_bytes: datagrams.received_bytes,
         sent_bytes: datagrams.sent_bytes,

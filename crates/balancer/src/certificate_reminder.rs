@@ -47,7 +47,11 @@ fn ending(snapshot: &Snapshot, now_s: i64) -> Vec<String> {
         } else {
             "renew its file, and it comes into force by itself"
         };
-        format!("the certificate of listener {listener} ({file}, for {names}) ends on {not_after}; {remedy}")
+        let owner = listener.map_or_else(
+            || "this member of the fleet".to_owned(),
+            |listener| format!("listener {listener}"),
+        );
+        format!("the certificate of {owner} ({file}, for {names}) ends on {not_after}; {remedy}")
     });
     lines.collect()
 }

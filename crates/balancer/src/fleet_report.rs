@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use admin_api::fleet::{
-    Datagrams, Fleet, FleetMember, FleetOrder, FleetOrders, FleetTickets, IgnoredMember,
-    SharedProbes, SharedRates, SharedSlots,
+    Datagrams, Fleet, FleetMember, FleetOrder, FleetOrders, FleetProblem, FleetTickets,
+    IgnoredMember, SharedProbes, SharedRates, SharedSlots,
 };
 use control::{FleetState, OrdersState, RatesState, SlotsState, Status, TicketsState};
+use model::Moment;
 
 /// Describes the fleet; `None` without one.
 pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
@@ -23,13 +24,16 @@ pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
         rates,
         tickets,
         counts,
+        problems,
         ..
     } = &*state;
+    let now = os::clock::now();
     let refused = counts.refused();
     Some(Fleet {
         error: error.clone(),
         own: own.as_ref().map(member),
         members: others.iter().map(member).collect(),
+        problems: problems.iter().map(|one| problem(one, now)).collect(),
         probers: *probers,
         probes: SharedProbes {
             assigned: shares.assigned,
@@ -56,6 +60,16 @@ pub(crate) fn fleet(status: &Status) -> Option<Fleet> {
         name_conflicts: state.name_conflicts,
         rejoins: state.rejoins,
     })
+}
+
+fn problem(problem: &control::FleetProblem, now: Moment) -> FleetProblem {
+    let control::FleetProblem { kind, subject, why, since } = problem;
+    FleetProblem {
+        kind: (*kind).into(),
+        member: (!subject.is_empty()).then(|| subject.to_string()),
+        why: why.clone(),
+        for_s: now.since(*since).as_secs(),
+    }
 }
 
 fn shared_slots(slots: &SlotsState) -> SharedSlots {

@@ -40,3 +40,22 @@ pub struct FleetTls {
     /// The DNS name for which the certificates of members are valid; `None`: any name is accepted.
     pub name: Option<Arc<str>>,
 }
+
+crate::words! {
+    /// What is wrong with a fleet, as one of its members sees it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum FleetProblemKind {
+        /// This process cannot join.
+        NotJoined = "not_joined",
+        /// Another process has this member's name.
+        NameConflict = "name_conflict",
+        /// No member answers at a listed address.
+        Missing = "missing",
+        /// A member's results of health checks contradict this member's own, and are ignored.
+        Ignored = "ignored",
+        /// A member shares neither session ticket keys nor certificates, although this one does.
+        NotSharing = "not_sharing",
+        /// Session ticket keys or certificates cannot be fetched from another member, or not be offered.
+        NotFetched = "not_fetched",
+    }
+}

@@ -73,7 +73,7 @@ pub use discover::{
 pub use endpoint::{EndpointRow, EndpointSet};
 pub use error_page::{ErrorPage, ErrorSet};
 pub use filter::{Compression, ContentCoding, MediaRange, RequestFilter, ResponseFilter};
-pub use fleet::{Fleet, FleetTls};
+pub use fleet::{Fleet, FleetProblemKind, FleetTls};
 pub use log::{
     AccessLog, Facility, Log, LogField, LogFormat, LogMember, LogSample, RedactQuery, SampleClass,
     Syslog, SyslogTarget,

@@ -78,6 +78,17 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Returns the certificates: those of listeners, each with the listener's name, and the one that this member of a
+    /// fleet shows to others, without a name.
+    pub fn certificates(&self) -> impl Iterator<Item = (Option<&str>, &Certificate)> {
+        let of_listeners = self.listeners.iter().flat_map(|listener| {
+            let certificates = listener.tls.iter().flat_map(|tls| &tls.certificates);
+            certificates.map(|one| (Some(&*listener.name), one))
+        });
+        let of_fleet = self.fleet.iter().filter_map(|fleet| fleet.tls.as_ref());
+        of_listeners.chain(of_fleet.map(|tls| (None, &tls.certificate)))
+    }
+
     /// Returns the configuration before the first: no listeners, no services.
     pub fn empty() -> Snapshot {
         Snapshot {

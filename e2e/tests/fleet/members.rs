@@ -1,10 +1,11 @@
 //! Who the members are: joining, leaving, keys, and what outsiders can do.
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use e2e::{Scene, http, run, wait};
 use rustix::process::Signal;
+use serde_json::Value;
 
 use super::stage::{KEY, Member, SOON, Settings, address, wait_until_all_see};
 
@@ -41,8 +42,29 @@ fn members_find_each_other_and_notice_who_leaves_and_who_dies() {
     wait_until_all_see(&members, 1);
     println!("a killed member was noticed after {:?}", begun.elapsed());
 
+    missing_is(&members[0], Some(address(&scene, 0, 7946)));
+    let status = run(&scene, &["status", "--admin", &members[0].admin().to_string()]).stdout;
+    let said = format!("; no member answers at {}", address(&scene, 0, 7946));
+    assert!(status.contains(&said), "{status}");
+    let metrics = http::get(members[0].admin(), "/metrics").expect("metrics").text();
+    assert!(metrics.contains("weir_fleet_problems{kind=\"missing\"} 1"), "{metrics}");
     members.push(Member::start(&scene, 0, &Settings { knows: vec![3], ..Settings::new(REST) }));
     wait_until_all_see(&members, 2);
+    missing_is(&members[0], None);
+}
+
+/// Waits until this is the only problem of a member: nothing answers there.
+fn missing_is(member: &Member, address: Option<SocketAddr>) {
+    let wanted: Vec<(String, String)> =
+        address.map(|address| ("missing".to_owned(), address.to_string())).into_iter().collect();
+    wait::until("the missing member to be shown", SOON, || {
+        let fleet = member.fleet();
+        let problems = fleet["problems"].as_array()?.iter();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let shown: Vec<_> =
+            problems.map(|one| (text(&one["kind"]), text(&one["member"]))).collect();
+        (shown == wanted).then_some(())
+    });
 }
 
 #[test]
@@ -113,7 +135,7 @@ fn what_an_outsider_sends_is_refused_and_counted() {
     wait::until("most of them to be counted", SOON, || {
         let fleet = members[0].fleet();
         let refused = fleet["datagrams"]["refused"].as_object()?;
-        let refused: u64 = refused.values().filter_map(serde_json::Value::as_u64).sum();
+        let refused: u64 = refused.values().filter_map(Value::as_u64).sum();
         (refused >= sent / 2).then_some(())
     });
     assert_eq!(members[0].others(), ["b1"]);

@@ -11,6 +11,7 @@ export const PAGES = /** @type {const} */ ([
   "checks",
   "reloads",
   "certificates",
+  "fleet",
   "configuration",
   "host",
 ]);

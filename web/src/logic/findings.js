@@ -17,6 +17,10 @@ const WORDS = /** @type {Record<string, string>} */ ({
   balance_skewed: "uneven load",
   source_failing: "source failing",
   servers_held: "servers missing",
+  fleet_not_joined: "not in the fleet",
+  fleet_members_missing: "members missing",
+  fleet_results_contradict: "checks contradict",
+  fleet_secrets_not_shared: "secrets not shared",
 });
 
 /** The level of each severity, for its shape and colour.

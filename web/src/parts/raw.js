@@ -44,6 +44,7 @@ const PATHS = {
   checks: ["checks"],
   reloads: ["reloads"],
   certificates: ["configuration", "status"],
+  fleet: ["fleet"],
   configuration: ["configuration"],
   host: ["status", "findings", "traffic?servers=false"],
 };

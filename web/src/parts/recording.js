@@ -44,6 +44,7 @@ const PATHS = [
   "requests/ended",
   "causes",
   "checks",
+  "fleet",
   "configuration",
 ];
 /** Parameters of paths whose answers are otherwise cut. @type {Record<string, string>} */

@@ -35,6 +35,7 @@ const ENDPOINT = {
   probes: [{ what: "", services: [""] }],
   near_duplicates: [{ services: [[""]], why: "" }],
 };
+const MEMBER = { name: "", address: "" };
 const ENDED = {
   ended_unix_ms: 0,
   "path?": "",
@@ -54,6 +55,7 @@ export const SHAPES = {
     connections: {},
     listeners: [LISTENER],
     maintenance: [{ kind: "", name: "" }],
+    "fleet?": { "problems?": [{ kind: "" }], probes: {}, slots: {}, rates: {}, orders: {} },
     "acme?": { certificates: [{ names: [""], "failure?": { what: "", refused: [] } }] },
   },
   services: { services: [SERVICE] },
@@ -68,6 +70,13 @@ export const SHAPES = {
   reloads: { reloads: [RELOAD] },
   causes: { causes: [{ name: "", summary: "", what: "", why: "", remedy: "", count: 0, services: {} }] },
   checks: { endpoints: [ENDPOINT] },
+  fleet: {
+    "own?": MEMBER,
+    members: [MEMBER],
+    "problems?": [{ kind: "" }],
+    orders: { servers: [{ service: "", address: "" }] },
+    datagrams: { refused: {} },
+  },
   configuration: { configuration: {} },
   requests: { requests: [{}] },
   "requests/ended": { requests: [ENDED] },

@@ -65,6 +65,7 @@ export const EVERY: Record<
   | "requests/ended"
   | "causes"
   | "checks"
+  | "fleet"
   | "reloads"
   | "changes"
   | "configuration",

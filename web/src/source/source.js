@@ -12,6 +12,7 @@ export const EVERY = {
   "requests/ended": 5000,
   causes: 5000,
   checks: 5000,
+  fleet: 5000,
   reloads: 5000,
   changes: 1000,
   configuration: 30_000,

@@ -14,8 +14,8 @@ use admin_api::changes::Change;
 use admin_api::checks::{Endpoint, Plan, Probe, ProbeResults};
 use admin_api::findings::Findings;
 use admin_api::fleet::{
-    Datagrams, Fleet, FleetMember, FleetOrder, FleetOrders, FleetTickets, IgnoredMember,
-    SharedProbes, SharedRates, SharedSlots,
+    Datagrams, Fleet, FleetMember, FleetOrder, FleetOrders, FleetProblem, FleetTickets,
+    IgnoredMember, SharedProbes, SharedRates, SharedSlots,
 };
 use admin_api::published::{PublishedRoute, PublishedRoutes, TagSource};
 use admin_api::receipt::{
@@ -26,7 +26,8 @@ use admin_api::status::{Acme, AcmeCertificate, AcmeFailure, AcmeRefusal, Registr
 use decide::Registry;
 use model::histogram::SharedHistogram;
 use model::{
-    Address, AddressFound, Administrative, Cause, Material, Mirrored, Moment, TcpSample, Timings,
+    Address, AddressFound, Administrative, Cause, FleetProblemKind, Material, Mirrored, Moment,
+    TcpSample, Timings,
 };
 use observe::exposition::{
     BudgetGauges, KeySetGauges, ProbeGauges, RegistrationGauges, ReloadGauges, SourceGauges,
@@ -153,6 +154,12 @@ fn fleet() -> Fleet {
         error: None,
         own: Some(member("edge-1", "10.0.0.5:7946")),
         members: vec![member("edge-2", "10.0.0.6:7946")],
+        problems: vec![FleetProblem {
+            kind: FleetProblemKind::Missing.into(),
+            member: Some("10.0.0.7:7946".to_owned()),
+            why: None,
+            for_s: 75,
+        }],
         probers: 2,
         probes: SharedProbes { assigned: 3, stood_in: 1, relied: 4 },
         ignored: vec![IgnoredMember { name: "edge-2".to_owned(), probes: 1 }],

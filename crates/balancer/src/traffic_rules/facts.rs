@@ -3,9 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use control::SourceState;
+use control::{FleetState, SourceState};
 use decide::{Endpoint, LiveService, Published, Tier, slow_start};
-use diagnose::facts::{ServiceSpan, Traffic, TrafficServer, TrafficService, TrafficSource};
+use diagnose::facts::{
+    FleetProblem, ServiceSpan, Traffic, TrafficFleet, TrafficServer, TrafficService, TrafficSource,
+};
 use history::{History, Key, Kind, TIERS, Window};
 use model::{Balance, Protocol, Service, ServiceId, Snapshot};
 
@@ -29,7 +31,7 @@ pub(super) fn traffic(
     watched: &Watched,
     deploys: &Deploys,
     clients: &Clients,
-    sources: Vec<SourceState>,
+    control: &control::Status,
 ) -> Traffic {
     let tcp = tcp_services(&published.snapshot);
     let services = published.services.iter().enumerate().filter_map(|(index, live)| {
@@ -45,11 +47,30 @@ pub(super) fn traffic(
         .filter(|live| live.spec().discover.is_some())
         .map(|live| (live.name(), live.endpoints().all.len() as u64))
         .collect();
-    let sources = sources.into_iter().map(|state| {
+    let sources = control.sources().into_iter().map(|state| {
         let servers = counts.get(&state.service).copied().unwrap_or(0);
         TrafficSource { servers, ..source(state) }
     });
-    Traffic { services, sources: sources.collect() }
+    Traffic {
+        services,
+        sources: sources.collect(),
+        fleet: control.fleet().map(|state| fleet(&state)),
+    }
+}
+
+fn fleet(state: &FleetState) -> TrafficFleet {
+    let now = os::clock::now();
+    let problems = state.problems.iter().map(|one| FleetProblem {
+        kind: one.kind.as_str().to_owned(),
+        subject: one.subject.to_string(),
+        why: one.why.clone().unwrap_or_default(),
+        for_s: now.since(one.since).as_secs(),
+    });
+    TrafficFleet {
+        name: state.own.as_ref().map(|own| own.name.to_string()).unwrap_or_default(),
+        members: (state.others.len() + usize::from(state.own.is_some())) as u64,
+        problems: problems.collect(),
+    }
 }
 
 fn source(state: SourceState) -> TrafficSource {

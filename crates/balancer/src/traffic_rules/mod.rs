@@ -73,7 +73,13 @@ impl TrafficRules {
         self.watched.update(history.second(), published);
         self.deploys.update(history, published);
         let (watched, deploys) = (&self.watched, &self.deploys);
-        let sources = self.control.sources();
-        Known::Is(facts::traffic(history, published, watched, deploys, &self.clients, sources))
+        Known::Is(facts::traffic(
+            history,
+            published,
+            watched,
+            deploys,
+            &self.clients,
+            &self.control,
+        ))
     }
 }

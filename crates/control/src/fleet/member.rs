@@ -55,6 +55,7 @@ pub(super) struct Member {
     counts: DatagramCounts,
     /// When conflicts of names were last looked at, and how many there had been.
     conflicts: (Moment, u64),
+    has_name_conflict: bool,
     received: Vec<u8>,
     opened: Vec<u8>,
     sealed: Vec<u8>,
@@ -117,6 +118,7 @@ impl Member {
             peers: Vec::new(),
             counts: DatagramCounts::default(),
             conflicts: (now, 0),
+            has_name_conflict: false,
             received: vec![0; DATAGRAM_MAX + 1],
             opened: Vec::new(),
             sealed: Vec::new(),
@@ -282,7 +284,9 @@ impl Member {
             tickets: self.secrets.state(now),
             counts: self.counts.clone(),
             name_conflicts: counts.name_conflicts,
+            has_name_conflict: self.has_name_conflict,
             rejoins: counts.rejoins,
+            problems: Vec::new(),
         };
         state.counts.unread += counts.malformed;
         state.counts.accepted = state.counts.accepted.saturating_sub(counts.malformed);
@@ -388,7 +392,8 @@ impl Member {
         }
         let conflicts = self.membership.counts().name_conflicts;
         self.conflicts = (now, conflicts);
-        if conflicts - before >= CONFLICTS_MIN {
+        self.has_name_conflict = conflicts - before >= CONFLICTS_MIN;
+        if self.has_name_conflict {
             let name = &self.membership.own().name;
             tracing::warn!(%name, "another process of the fleet has this balancer's name; give each its own `name` in [fleet]");
         }

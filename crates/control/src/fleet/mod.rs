@@ -10,6 +10,7 @@ mod certificates;
 mod channel;
 mod member;
 mod orders;
+mod problems;
 mod rates;
 mod secrets;
 mod slots;
@@ -31,10 +32,11 @@ use crate::order::{Confirmed, HandedOrder, NotOrdered};
 use crate::probe::{Heard, Prober};
 use member::Member;
 pub use orders::{Gate, OrdersState, ShownOrder};
+use problems::Problems;
 pub use rates::RatesState;
 pub use slots::SlotsState;
 pub(crate) use state::Shared;
-pub use state::{DatagramCounts, FleetMember, FleetState};
+pub use state::{DatagramCounts, FleetMember, FleetProblem, FleetState};
 pub use tickets::TicketsState;
 
 /// How often the state for status pages is updated.
@@ -81,6 +83,7 @@ pub(crate) struct Fleet {
     addresses: Vec<SocketAddr>,
     start_at: Moment,
     show_at: Moment,
+    problems: Problems,
 }
 
 impl Fleet {
@@ -105,6 +108,7 @@ impl Fleet {
             addresses: Vec::new(),
             start_at: Moment::ZERO,
             show_at: Moment::ZERO,
+            problems: Problems::default(),
         }
     }
 
@@ -253,8 +257,14 @@ impl Fleet {
             && let Some(member) = &self.member
         {
             self.show_at = now + SHOW_EVERY;
-            self.shown.set(Some(member.state(prober, now)));
+            let state = member.state(prober, now);
+            self.show(state, now);
         }
+    }
+
+    fn show(&mut self, mut state: FleetState, now: Moment) {
+        state.problems = self.problems.of(&state, &self.addresses, now);
+        self.shown.set(Some(state));
     }
 
     /// Returns when [`Fleet::tick`] next has work to do.
@@ -274,7 +284,8 @@ impl Fleet {
     }
 
     fn begin(&mut self, prober: &mut Prober, now: Moment) {
-        let (true, None, Some(settings)) = (self.serves, &self.member, &self.configured) else {
+        let (true, None, Some(settings)) = (self.serves, &self.member, self.configured.clone())
+        else {
             return;
         };
         let bound = self.bound.as_ref().filter(|(address, _)| *address == settings.address);
@@ -283,7 +294,7 @@ impl Fleet {
         let begun =
             socket.map_err(|error| format!("cannot listen on {}: {error}", settings.address));
         let begun = begun.and_then(|socket| {
-            Member::begin(settings, self.zone.as_ref(), socket, &self.parts, prober, now)
+            Member::begin(&settings, self.zone.as_ref(), socket, &self.parts, prober, now)
         });
         match begun {
             Ok(mut member) => {
@@ -294,14 +305,19 @@ impl Fleet {
                 self.slots_are_old = true;
                 self.show_at = now;
             }
-            Err(error) => {
-                self.start_at = now + BIND_AGAIN;
-                // Meanwhile this process orders its certificates by itself.
-                self.parts.certificates.set_shared(false);
-                if self.shown.set_error(settings, &error) {
-                    tracing::error!(%error, "this balancer is not a member of its fleet; it tries again each second");
-                }
-            }
+            Err(error) => self.not_begun(&settings, error, now),
         }
+    }
+
+    fn not_begun(&mut self, settings: &model::Fleet, error: String, now: Moment) {
+        self.start_at = now + BIND_AGAIN;
+        // Meanwhile this process orders its certificates by itself.
+        self.parts.certificates.set_shared(false);
+        let shown = self.shown.get();
+        if shown.is_none_or(|shown| shown.error.as_ref() != Some(&error)) {
+            tracing::error!(%error, "this balancer is not a member of its fleet; it tries again each second");
+        }
+        let probers = settings.probers;
+        self.show(FleetState { error: Some(error), probers, ..FleetState::default() }, now);
     }
 }

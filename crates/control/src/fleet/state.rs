@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fleet::seal::Refusal;
 use health::shared::exchange::Shares;
+use model::{FleetProblemKind, Moment};
 
 use super::orders::OrdersState;
 use super::rates::RatesState;
@@ -38,8 +39,25 @@ pub struct FleetState {
     pub counts: DatagramCounts,
     /// Messages from another process that has this member's name.
     pub name_conflicts: u64,
+    /// There were so many of them lately that they are not those from before a restart.
+    pub has_name_conflict: bool,
     /// How often this member joined again after the others had declared it down.
     pub rejoins: u64,
+    /// What is wrong.
+    pub problems: Vec<FleetProblem>,
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetProblem {
+    /// What it is.
+    pub kind: FleetProblemKind,
+    /// The member that it is about, by its name or address. Empty if it is about this one as a whole.
+    pub subject: Arc<str>,
+    /// Why, where it is known.
+    pub why: Option<String>,
+    /// Since when it has lasted.
+    pub since: Moment,
 }
 
 /// A member.
@@ -94,14 +112,5 @@ impl Shared {
 
     pub(super) fn set(&self, state: Option<FleetState>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state.map(Arc::new);
-    }
-
-    /// Shows that the member cannot start. Returns whether that is news.
-    pub(super) fn set_error(&self, settings: &model::Fleet, error: &str) -> bool {
-        let known = self.get();
-        let is_known = known.is_some_and(|state| state.error.as_deref() == Some(error));
-        let error = Some(error.to_owned());
-        self.set(Some(FleetState { error, probers: settings.probers, ..FleetState::default() }));
-        !is_known
     }
 }

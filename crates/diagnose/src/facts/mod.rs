@@ -29,8 +29,8 @@ pub use namespace::{
 pub use settings::{Setting, Settings};
 pub use socket::{Direction, Listener, PeerSockets, PortUse, SocketState, Sockets, TcpSummary};
 pub use traffic::{
-    ClientsSpan, Durations, ServerSpan, ServiceSpan, Traffic, TrafficChange, TrafficServer,
-    TrafficService, TrafficSource,
+    ClientsSpan, Durations, FleetProblem, ServerSpan, ServiceSpan, Traffic, TrafficChange,
+    TrafficFleet, TrafficServer, TrafficService, TrafficSource,
 };
 
 /// The form of saved facts that this program writes, and the newest it reads.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::Address;
 use model::histogram::{HistogramTotals, bounds, bucket_of};
+use model::{Address, FleetProblemKind};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The traffic of the last seconds.
@@ -15,6 +15,46 @@ pub struct Traffic {
     pub services: Vec<TrafficService>,
     /// The sources that services take their servers from, those of services without traffic, too.
     pub sources: Vec<TrafficSource>,
+    /// The fleet that the balancer belongs to; `None`: none.
+    pub fleet: Option<TrafficFleet>,
+}
+
+/// The fleet of balancers, as this one sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TrafficFleet {
+    /// This member's name; empty: it is none at present.
+    pub name: String,
+    /// The members that live, this one included.
+    pub members: u64,
+    /// What is wrong.
+    pub problems: Vec<FleetProblem>,
+}
+
+/// Something that is wrong with the fleet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetProblem {
+    /// What it is: the word of a [`model::FleetProblemKind`].
+    pub kind: String,
+    /// The member that it is about, by its name or address. Empty if it is about this one as a whole.
+    pub subject: String,
+    /// Why; empty: not known.
+    pub why: String,
+    /// For how many seconds it has lasted.
+    pub for_s: u64,
+}
+
+impl TrafficFleet {
+    /// Returns the problems of a kind that have lasted for some seconds.
+    pub(crate) fn lasting(
+        &self,
+        kind: FleetProblemKind,
+        seconds_min: u64,
+    ) -> impl Iterator<Item = &FleetProblem> {
+        let problems = self.problems.iter();
+        problems.filter(move |one| one.kind == kind.as_str() && one.for_s >= seconds_min)
+    }
 }
 
 /// The source of a service's servers (service discovery).

@@ -1,10 +1,11 @@
-//! A certificate of a listener ends soon, or has ended.
+//! A certificate of a listener, or of this member of a fleet, ends soon, or has ended.
 //!
 //! **When.** Less than a fifth of a certificate's lifetime is left, and at most 21 days (critical: less than a
 //! twentieth, and at most two days, or none). Or ACME has not issued one yet, and a self-signed one is in its place;
 //! in the seconds after a first start that is no fault.
 //!
-//! **Why.** Clients refuse an expired certificate: all of them, at the same second. Renewal happens earlier, with a
+//! **Why.** Clients refuse an expired certificate: all of them, at the same second. Other members of a fleet
+//! refuse that of `[fleet] tls` in the same way: session ticket keys and certificates are no longer shared. Renewal happens earlier, with a
 //! third of the lifetime left as a rule; so it has failed, or nothing renews this certificate.
 //!
 //! **What to do.** Renew the file: a changed certificate comes into force without a restart. If Weir obtains it by
@@ -33,17 +34,21 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
 
 fn finding(certificate: &Certificate, out: &Out) -> Finding {
     let Certificate { listener, file, names, not_after, left_s, lifetime_s, .. } = certificate;
+    let owner = match listener {
+        Some(listener) => format!("on listener {listener}"),
+        None => "of this member of the fleet".to_owned(),
+    };
     let is_critical =
         !certificate.is_placeholder && *left_s < (lifetime_s / CRITICAL_SHARE).min(CRITICAL_S);
     let severity = if is_critical { Severity::Critical } else { Severity::Warning };
     let names = words::list(names, NAMES_SHOWN_MAX);
     let what = if certificate.is_placeholder {
-        format!("No certificate for {names} has been issued to listener {listener} yet.")
+        format!("No certificate for {names} {owner} has been issued yet.")
     } else {
         let ends = if *left_s > 0 { "ends" } else { "ended" };
-        format!("The certificate for {names} on listener {listener} {ends} on {not_after}.")
+        format!("The certificate for {names} {owner} {ends} on {not_after}.")
     };
-    let subject = format!("{file} of {listener}");
+    let subject = format!("{file} of {}", listener.as_deref().unwrap_or(super::FLEET));
     let finding = out.finding(subject, severity, Certainty::Certain, what);
     let finding = if certificate.is_placeholder {
         finding.evidence(Evidence::text("in its place", "a self-signed certificate"))
@@ -57,6 +62,8 @@ fn finding(certificate: &Certificate, out: &Out) -> Finding {
     };
     let finding = finding.why(if certificate.is_placeholder {
         "Clients do not trust a self-signed certificate."
+    } else if listener.is_none() {
+        "Other members refuse an expired certificate: session ticket keys and certificates are no longer shared."
     } else {
         "Clients refuse an expired certificate, all of them from the same second on."
     });
@@ -66,7 +73,7 @@ fn finding(certificate: &Certificate, out: &Out) -> Finding {
         let action = format!("Renew {file}: it comes into force without a restart");
         finding.remedy(action, &[], "none")
     };
-    finding.verify("the finding is gone").source(&["the certificates of the balancer's listeners"])
+    finding.verify("the finding is gone").source(&["the certificates of the balancer"])
 }
 
 /// A time in whole days, hours or minutes, whatever its sign.

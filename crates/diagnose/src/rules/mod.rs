@@ -38,6 +38,10 @@ mod deploy_regression;
 mod ena_conntrack_left;
 mod ena_shaped;
 mod failure_wave;
+mod fleet_members_missing;
+mod fleet_not_joined;
+mod fleet_results_contradict;
+mod fleet_secrets_not_shared;
 mod interrupts_unbalanced;
 mod listen_drops_other;
 mod listener_near_full;
@@ -143,6 +147,10 @@ rules! {
     Traffic service_saturated leads_to [queue_growing];
     Traffic source_failing;
     Traffic servers_held;
+    Traffic fleet_not_joined;
+    Traffic fleet_members_missing;
+    Traffic fleet_results_contradict;
+    Traffic fleet_secrets_not_shared;
     Traffic queue_growing;
     Traffic retry_storm;
     Host failure_wave;
@@ -339,6 +347,8 @@ fn label(namespace: &Namespace) -> Option<String> {
 }
 
 const BALANCER: &str = "the balancer's own traffic";
+/// What findings about the fleet as a whole are about.
+const FLEET: &str = "fleet";
 const TRAFFIC: &str = "the balancer's traffic of the last seconds";
 
 /// Notes that the balancer's own counters can't be seen, unless they were not requested: only `weir

@@ -371,7 +371,7 @@ fn time_ms(rng: &mut fastrand::Rng) -> f64 {
 /// What the rules find in some services at a second.
 pub(crate) fn findings(services: &[&Service], second: u64) -> Vec<Finding> {
     let services = services.iter().map(|one| one.facts(second)).collect();
-    let traffic = Traffic { services, sources: Vec::new() };
+    let traffic = Traffic { services, ..Traffic::default() };
     let facts = Facts { traffic: Known::Is(traffic), ..Facts::default() };
     diagnose_traffic(&facts).findings
 }

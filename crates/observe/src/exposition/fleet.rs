@@ -46,6 +46,7 @@ pub(super) fn write_fleet(fleet: &FleetGauges, families: &mut Families) {
     if let Some(tickets) = &fleet.tickets {
         write_tickets(tickets, families);
     }
+    write_problems(fleet, families);
     let mut datagrams = families.family(
         "weir_fleet_datagrams",
         Kind::Counter,
@@ -64,6 +65,19 @@ pub(super) fn write_fleet(fleet: &FleetGauges, families: &mut Families) {
     );
     for (direction, count) in [("received", fleet.received_bytes), ("sent", fleet.sent_bytes)] {
         bytes.sample(&[("direction", &direction)], count);
+    }
+}
+
+fn write_problems(fleet: &FleetGauges, families: &mut Families) {
+    let mut problems = families.family(
+        "weir_fleet_problems",
+        Kind::Gauge,
+        None,
+        "What this balancer finds wrong with its fleet, by kind: not_joined, name_conflict, missing (no member answers at a \
+         listed address), ignored, not_sharing, not_fetched. Some last for seconds after a start.",
+    );
+    for (kind, count) in &fleet.problems {
+        problems.sample(&[("kind", kind)], *count as u64);
     }
 }
 

@@ -70,6 +70,8 @@ pub struct FleetGauges {
     pub orders: [(&'static str, usize); 2],
     /// The session ticket keys that members share; `None`: they are not shared.
     pub tickets: Option<FleetTicketGauges>,
+    /// Problems that this member sees, by kind.
+    pub problems: Vec<(&'static str, usize)>,
     /// Datagrams, by result.
     pub datagrams: Vec<(String, u64)>,
     /// Bytes received.
@@ -228,11 +230,11 @@ pub struct ListenerGauges<'a> {
     pub connections_max: u64,
 }
 
-/// A certificate of a listener.
+/// A certificate of a listener, or of this member of the fleet.
 #[derive(Clone, Copy, Debug)]
 pub struct CertificateGauges<'a> {
-    /// The listener's name.
-    pub listener: &'a str,
+    /// The listener's name; `None`: members of the fleet know this one by it.
+    pub listener: Option<&'a str>,
     /// The file that it was read from.
     pub file: &'a str,
     /// The last second in which it is valid, since 1970-01-01 UTC.

@@ -242,9 +242,14 @@ pub(super) fn write_certificates(gauges: &Gauges<'_>, families: &mut Families) {
         "weir_certificate_not_after_timestamp_seconds",
         Kind::Gauge,
         Some("seconds"),
-        "Expiry time of a listener's certificate, since 1970-01-01 UTC.",
+        "Expiry time of a certificate, since 1970-01-01 UTC. Without the label `listener`, it is the one that this member of \
+         the fleet shows to others.",
     );
     for CertificateGauges { listener, file, not_after } in &gauges.certificates {
-        ends.sample(&[("listener", listener), ("file", file)], *not_after as f64);
+        let not_after = *not_after as f64;
+        match listener {
+            Some(listener) => ends.sample(&[("listener", listener), ("file", file)], not_after),
+            None => ends.sample(&[("file", file)], not_after),
+        }
     }
 }

@@ -225,6 +225,7 @@ fn fleet() -> FleetGauges {
             refused: 4,
         }),
         orders: [("drain", 2), ("maintenance", 1)],
+        problems: vec![("missing", 2), ("ignored", 1)],
         datagrams: vec![("accepted".into(), 900), ("unknown_key".into(), 3), ("sent".into(), 800)],
         received_bytes: 90_000,
         sent_bytes: 80_000,
@@ -248,6 +249,14 @@ fn sources() -> SourcesGauges {
             took.totals()
         },
     }
+}
+
+fn certificates() -> Vec<CertificateGauges<'static>> {
+    let of = |listener, file, not_after| CertificateGauges { listener, file, not_after };
+    vec![
+        of(Some("public"), "/etc/weir/a.pem", 1_800_000_000),
+        of(None, "/etc/weir/member.pem", 1_800_000_001),
+    ]
 }
 
 fn gauges() -> Gauges<'static> {
@@ -274,11 +283,7 @@ fn gauges() -> Gauges<'static> {
             last_at: Some(Duration::from_secs(1_763_619_999)),
         }),
         listeners: vec![ListenerGauges { name: "public", connections_max: 20_000 }],
-        certificates: vec![CertificateGauges {
-            listener: "public",
-            file: "/etc/weir/a.pem",
-            not_after: 1_800_000_000,
-        }],
+        certificates: certificates(),
         telemetry: vec![TelemetryGauges {
             signal: "traces",
             sent: 7,

@@ -6,12 +6,11 @@ use std::fmt::Write as _;
 use admin_api::fleet::{
     FleetOrderCounts, FleetSummary, FleetTickets, SharedProbes, SharedRates, SharedSlots,
 };
-use diagnose::words::plural;
+use diagnose::words::{list, plural};
+
+use model::FleetProblemKind;
 
 use super::traffic;
-
-/// Fewer messages from another process of a member's name are those from before a restart.
-const NAME_CONFLICTS_MIN: u64 = 10;
 
 /// Members that do not answer are named up to this number.
 const MISSING_SHOWN_MAX: usize = 3;
@@ -64,7 +63,7 @@ fn members(fleet: &FleetSummary) -> String {
     if let Some(error) = &fleet.error {
         return format!("not a member: {error}");
     }
-    let FleetSummary { members, members_in_zone, probes, ignored, .. } = fleet;
+    let FleetSummary { members, members_in_zone, probes, ignored, problems, .. } = fleet;
     let SharedProbes { assigned, stood_in, relied } = probes;
     let name = fleet.name.as_deref().unwrap_or_default();
     let members = plural(*members as u64, "member");
@@ -75,7 +74,14 @@ fn members(fleet: &FleetSummary) -> String {
         // Writing to a String cannot fail.
         let _ = write!(out, ", and runs {stood_in} since results of others are missing or differ");
     }
-    if fleet.name_conflicts >= NAME_CONFLICTS_MIN {
+    let of_kind =
+        |kind: FleetProblemKind| problems.iter().filter(move |one| one.kind.known() == Some(kind));
+    let missing = of_kind(FleetProblemKind::Missing).filter_map(|one| one.member.clone());
+    if let Some(missing) = listed(&missing.collect::<Vec<_>>()) {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "; no member answers at {missing}");
+    }
+    if of_kind(FleetProblemKind::NameConflict).next().is_some() {
         out.push_str("; another process has its name");
     }
     for one in ignored {
@@ -153,15 +159,7 @@ fn shared_rates(rates: &SharedRates) -> String {
 
 /// Returns the names, the first of them if there are many; `None`: there are none.
 fn listed(names: &[String]) -> Option<String> {
-    let mut named: Vec<String> = names.iter().take(MISSING_SHOWN_MAX).cloned().collect();
-    match names.len() - named.len() {
-        0 => {}
-        more => named.push(format!("{more} more")),
-    }
-    match named.split_last()? {
-        (last, []) => Some(last.clone()),
-        (last, others) => Some(format!("{} and {last}", others.join(", "))),
-    }
+    (!names.is_empty()).then(|| list(names, MISSING_SHOWN_MAX))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::api_client::{Client, ClientError, segment};
 use crate::incident::{Bundle, FORMAT, VERSION};
 
 /// Answers that are saved besides the status, by their path below `/api/v1/`.
-const ANSWERS: [&str; 10] = [
+const ANSWERS: [&str; 11] = [
     "services",
     "traffic",
     "findings",
@@ -19,6 +19,7 @@ const ANSWERS: [&str; 10] = [
     "reloads",
     "causes",
     "checks",
+    "fleet",
     "configuration",
     "requests?limit=1000",
     "requests/ended?limit=10000",

@@ -25,7 +25,7 @@
 //!    results, if it has any since it began to probe, must all be of the same kind.
 //!
 //! A row of its own results outlasts a time in which it relies on others if all that they find is of the same kind.
-//! Otherwise a member that loses some messages, again and again, would begin to count anew each time.
+//! Otherwise a member that keeps losing messages would count from zero each time.
 //!
 //! So a single prober never changes a server's health at another member if there are two: a contrary
 //! result is a disagreement, at which the member probes for itself, and its own results decide. With a

@@ -298,15 +298,11 @@ impl Certificates {
         }
     }
 
-    /// Returns who orders this certificate. One that this member does not share is its own.
+    /// Returns who orders this certificate, as far as this member knows. One that this member does not share is its own;
+    /// any other one is its own only when it knows what all others want and have.
     pub fn owner(&self, id: &CertificateId, now: Moment) -> CertificateOwner {
         if !self.catalogue.entries.contains_key(id) {
             return CertificateOwner::Own;
-        }
-        let wait = if self.expects_others && self.others.is_empty() { SILENT } else { JOIN };
-        let is_settled = |other: &Other| other.is_known(now) && !self.is_behind(other, now);
-        if now.since(self.begun) < wait || !self.others.values().all(is_settled) {
-            return CertificateOwner::Unknown;
         }
         let candidates = || {
             let others = self.others.values().filter(|other| other.is_used(now) && other.wants(id));
@@ -322,8 +318,16 @@ impl Certificates {
             Some(best) if rank(&best) < own => {
                 CertificateOwner::Other(Arc::clone(&best.0.partner.peer.name))
             }
-            _ => CertificateOwner::Own,
+            _ if self.is_settled(now) => CertificateOwner::Own,
+            _ => CertificateOwner::Unknown,
         }
+    }
+
+    /// Returns whether this member knows what each other one wants, and has the certificates that they have.
+    fn is_settled(&self, now: Moment) -> bool {
+        let wait = if self.expects_others && self.others.is_empty() { SILENT } else { JOIN };
+        let is_settled = |other: &Other| other.is_known(now) && !self.is_behind(other, now);
+        now.since(self.begun) >= wait && self.others.values().all(is_settled)
     }
 
     /// Returns whether another member has, or may have, certificates that this one is to fetch first.

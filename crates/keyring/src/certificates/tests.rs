@@ -69,6 +69,8 @@ fn the_member_with_the_lowest_start_orders() {
     assert_eq!(one.owner(&ID, at(5)), CertificateOwner::Own);
     hear(&mut one, 3, &said(1), 6);
     assert_eq!(one.owner(&ID, at(6)), other(3), "it has been reconfigured");
+    hear(&mut one, 3, &said(2), 6);
+    assert_eq!(one.owner(&ID, at(6)), other(3), "it has a new certificate, which is not fetched yet");
     // It is gone, and does not come back as a member without a message.
     one.set_live([peer(9)], at(7));
     assert_eq!(one.owner(&ID, at(7)), CertificateOwner::Own);

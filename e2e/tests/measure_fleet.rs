@@ -1,5 +1,5 @@
-//! How much of a server's limit members use together that share it, beside one balancer; and what a session costs that
-//! begins at one member and resumes at another: `make measure`.
+//! Measures how much of a shared concurrency limit the members use, compared with one balancer, and the CPU time of a TLS
+//! session that resumes at another member: `make measure`.
 
 #[path = "fleet/slots.rs"]
 #[allow(dead_code, reason = "fleet uses the rest")]
@@ -131,13 +131,13 @@ fn a_session_resumes_at_another_member_for_what_it_costs_at_the_same_one() {
     );
     let mut promises = Promises::of("measure_fleet");
     promises.at_most(
-        "CPU of a session resumed at another member, beside the same one",
+        "CPU time of a session resumed at another member, compared with the same member",
         other / same * 100.0,
         110.0,
         "%",
     );
     promises.at_most(
-        "CPU of a session resumed at another member, beside a full handshake",
+        "CPU time of a session resumed at another member, compared with a full handshake",
         other / full * 100.0,
         100.0,
         "%",

@@ -13,7 +13,7 @@ mod stage;
 
 use std::time::{Duration, Instant};
 
-use e2e::{App, Authority, Pair, Scene, Zones, wait};
+use e2e::{App, Authority, Pair, Scene, Zones, http, wait};
 
 use stage::{
     Member, SERVERS, Settings, address, restart, start_apps, wait_for_health, wait_until_all_see,
@@ -210,6 +210,8 @@ fn what_is_wrong_with_a_fleet_for_minutes_is_a_finding() {
     assert!(what.contains(&address(&scene, 2, 7946).to_string()), "{what}");
     let (_, _, what) = found("fleet_secrets_not_shared");
     println!("after {took:?} and {:?}: {what}", begun.elapsed());
+    let metrics = http::get(both[0].admin(), "/metrics").expect("metrics").text();
+    assert!(metrics.contains("weir_fleet_problems{kind=\"missing\"} 1"), "{metrics}");
 
     let _third = start(2, &members.issue("member2", &["fleet.internal"]), &members);
     wait::until("the finding to end", Duration::from_mins(1), || {

@@ -113,7 +113,7 @@ export type FleetSummary = {
 };
 
 export type FleetProblem = {
-  kind: "not_joined" | "name_conflict" | "missing" | "ignored" | "not_sharing" | "not_fetched";
+  kind: "not_joined" | "name_conflict" | "missing" | "ignored" | "not_sharing" | "not_exchanged";
   member: string | null;
   why: string | null;
   for_s: number;

@@ -9,13 +9,13 @@ const member = (name, more) => ({ name, address: `${name}:7946`, zone: "a", host
 const problem = (kind, who, seconds = 60) => ({ kind, member: who, why: null, for_s: seconds });
 
 test("each kind of problem is a sentence, with its duration", () => {
-  assert.deepEqual(sentence(/** @type {any} */ (problem("missing", "10.0.0.7:7946", 75))), {
+  assert.deepEqual(sentence(/** @type {any} */ (problem("missing", "10.0.0.7:7946", 45))), {
     what: "No member answers at 10.0.0.7:7946.",
     why: "",
-    since: "for 75 s",
+    since: "for 45\u00a0s",
     lasting: true,
   });
-  const kinds = ["not_joined", "name_conflict", "missing", "ignored", "not_sharing", "not_fetched"];
+  const kinds = ["not_joined", "name_conflict", "missing", "ignored", "not_sharing", "not_exchanged"];
   const said = kinds.map((kind) => sentence(/** @type {any} */ (problem(kind, "b2", 5))));
   assert.equal(new Set(said.map(({ what }) => what)).size, kinds.length);
   assert.ok(said.every(({ lasting }) => !lasting));
@@ -50,6 +50,9 @@ test("the lead says whether this balancer is a member, and of how many", () => {
     said({ error: null, name: "b1", members: 3, members_in_zone: 2 }),
     "b1 is one of 3 members, 2 in its zone.",
   );
-  assert.equal(said({ error: null, name: "b1", members: 1, members_in_zone: 1 }), "b1 is the only member that lives.");
+  assert.equal(
+    said({ error: null, name: "b1", members: 1, members_in_zone: 1 }),
+    "b1 is the only live member of its fleet.",
+  );
   assert.match(said({ error: "in use", name: null, members: 0 }), /not a member/);
 });

@@ -18,7 +18,7 @@ pub struct Fleet {
     pub own: Option<FleetMember>,
     /// The other members that live, by name.
     pub members: Vec<FleetMember>,
-    /// What is wrong with the fleet. Some problems last for seconds after a start.
+    /// Problems of the fleet. Some are normal for a few seconds after a start.
     pub problems: Vec<FleetProblem>,
     /// How many members of each zone run each health check.
     pub probers: u8,
@@ -42,15 +42,15 @@ pub struct Fleet {
     pub rejoins: u64,
 }
 
-/// Something that is wrong with the fleet, as this balancer sees it.
+/// A problem of the fleet, as this balancer sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FleetProblem {
-    /// What it is.
+    /// The kind of problem.
     pub kind: Word<FleetProblemKind>,
-    /// The member that it is about: its name, or its address if no member answers there; null: this one as a whole.
+    /// The name of the member concerned, or its address if no member answers there; null: it concerns this balancer.
     pub member: Option<String>,
-    /// Why; null: not known.
+    /// The reason; null: unknown.
     pub why: Option<String>,
     /// For how many seconds it has lasted.
     pub for_s: u64,
@@ -245,7 +245,7 @@ pub struct FleetSummary {
     pub members: usize,
     /// Those of this member's zone, this one included.
     pub members_in_zone: usize,
-    /// What is wrong with the fleet. Some problems last for seconds after a start.
+    /// Problems of the fleet. Some are normal for a few seconds after a start.
     pub problems: Vec<FleetProblem>,
     /// How many members of each zone run each health check.
     pub probers: u8,

@@ -150,6 +150,9 @@ fn servers<'a>(
     })
 }
 
+/// Problems of the fleet count from this age on: members that restart one after the other are no alert.
+const PROBLEM_FOR_S_MIN: u64 = 60;
+
 fn fleet_gauges(fleet: Fleet) -> FleetGauges {
     let members = fleet.summary().members;
     let Fleet { probes, ignored, slots, orders, rates, tickets, datagrams, problems, .. } = fleet;
@@ -191,7 +194,9 @@ fn fleet_gauges(fleet: Fleet) -> FleetGauges {
         problems: FleetProblemKind::ALL
             .iter()
             .map(|kind| {
-                let of_kind = problems.iter().filter(|one| one.kind.as_str() == kind.as_str());
+                let of_kind = problems.iter().filter(|one| {
+                    one.kind.known() == Some(*kind) && one.for_s >= PROBLEM_FOR_S_MIN
+                });
                 (kind.as_str(), of_kind.count())
             })
             .collect(),

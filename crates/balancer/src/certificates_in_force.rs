@@ -1,4 +1,4 @@
-//! The certificates in force, of listeners and of this member of the fleet, as facts for the doctor and the daily reminder.
+//! The certificates in force, as facts for the doctor and the daily reminder.
 
 use diagnose::facts::Certificate;
 use model::Snapshot;

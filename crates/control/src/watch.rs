@@ -142,9 +142,12 @@ impl Watches {
         let loads = self.loads(heard);
         let mut any_down = false;
         for id in &heard.consumers {
-            let Some(watch) = self.by_id.get_mut(id).filter(|watch| watch.wants()) else {
+            let Some(watch) = self.by_id.get_mut(id) else { continue };
+            if !watch.wants() {
+                // What comes after the maintenance continues no streak from before it.
+                watch.tally.forget_results();
                 continue;
-            };
+            }
             let load = loads.get(&watch.endpoint.row.address).copied().unwrap_or_default();
             let decided = match &heard.what {
                 What::Own(event) => watch.tally.on_own(*event, load, &heard.standing),

@@ -115,7 +115,7 @@ impl Streak {
         self.failures
     }
 
-    /// Returns whether the last results of both are of different kinds.
+    /// Returns whether the last results of the two are of different kinds.
     pub(crate) fn contradicts(&self, other: &Streak) -> bool {
         self.successes > 0 && other.failures > 0 || self.failures > 0 && other.successes > 0
     }

@@ -89,7 +89,7 @@ impl Other {
     /// Returns whether its catalogue is known, or is not waited for any more.
     fn is_known(&self, now: Moment) -> bool {
         let partner = &self.partner;
-        let is_known = self.catalogue.is_some() || self.partner.is_skipped();
+        let is_known = self.catalogue.is_some() || partner.is_skipped();
         partner.is_silent(now) || (partner.takes_part(now) && is_known)
     }
 
@@ -235,7 +235,8 @@ impl Certificates {
         let may = |other: &&Other| {
             let partner = &other.partner;
             let has_news = other.has_new_challenges() || other.has_new_catalogue();
-            let is_useful = has_news || other.partner.is_skipped() || self.lacks_any_of(other, now);
+            // After a failure it is asked until a fetch works: that ends the failure.
+            let is_useful = has_news || partner.has_failed() || self.lacks_any_of(other, now);
             !other.is_asked && partner.may_be_asked(now) && partner.takes_part(now) && is_useful
         };
         // An authority may be waiting for answers.
@@ -275,15 +276,15 @@ impl Certificates {
             (said.catalogue, said.challenges) = (catalogue.digest, challenges);
         }
         other.catalogue = Some(Arc::new(catalogue));
-        other.partner.fetch_worked();
-        other.partner.pause(now);
         let lacks = self.others.get(&from).is_some_and(|other| self.lacks_any_of(other, now));
-        // One that does not have what it says is asked less and less often.
-        if lacks
-            && !is_useful
-            && let Some(other) = self.others.get_mut(&from)
-        {
-            other.partner.fetch_failed(now);
+        if let Some(other) = self.others.get_mut(&from) {
+            // One that does not have what it says is asked less and less often, and then skipped.
+            if lacks && !is_useful {
+                other.partner.fetch_failed(now);
+            } else {
+                other.partner.fetch_worked();
+            }
+            other.partner.pause(now);
         }
         if is_answer {
             self.pace.announce(now);
@@ -298,8 +299,8 @@ impl Certificates {
         }
     }
 
-    /// Returns who orders this certificate, as far as this member knows. One that this member does not share is its own;
-    /// any other one is its own only when it knows what all others want and have.
+    /// Returns which member orders this certificate, as far as this member knows. A certificate that is not shared is always
+    /// this member's own. A shared one is its own only once it knows what all others want and have.
     pub fn owner(&self, id: &CertificateId, now: Moment) -> CertificateOwner {
         if !self.catalogue.entries.contains_key(id) {
             return CertificateOwner::Own;
@@ -326,8 +327,8 @@ impl Certificates {
     /// Returns whether this member knows what each other one wants, and has the certificates that they have.
     fn is_settled(&self, now: Moment) -> bool {
         let wait = if self.expects_others && self.others.is_empty() { SILENT } else { JOIN };
-        let is_settled = |other: &Other| other.is_known(now) && !self.is_behind(other, now);
-        now.since(self.begun) >= wait && self.others.values().all(is_settled)
+        let has_all_of = |other: &Other| other.is_known(now) && !self.is_behind(other, now);
+        now.since(self.begun) >= wait && self.others.values().all(has_all_of)
     }
 
     /// Returns whether another member has, or may have, certificates that this one is to fetch first.

@@ -13,7 +13,8 @@ const HEARD: Duration = Duration::from_mins(1);
 /// The pause after a fetch that failed, doubled with each further one.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// A member is skipped after so many fetches from it failed in a row, which takes 15 s. It is asked again every 30 s.
+/// After this many failed fetches in a row, a member is skipped: after 15 s, or 40 s if each one times out. It is then asked
+/// every 30 s.
 const FAILURES_MAX: u32 = 5;
 
 /// The least pause between two fetches from one member: it costs CPU time at both.
@@ -84,7 +85,7 @@ impl<S> Partner<S> {
         self.failures > 0
     }
 
-    /// Returns whether others do not wait for what it has: fetches from it fail.
+    /// Returns whether fetches from it have failed so often that this member no longer waits for it.
     pub(crate) fn is_skipped(&self) -> bool {
         self.failures >= FAILURES_MAX
     }

@@ -303,7 +303,7 @@ impl Keyring {
     fn is_maker(&self, now: Moment) -> bool {
         let is_known = |other: &Other| other.takes_part(now) || other.is_silent(now);
         let is_behind = |other: &Other| other.is_skipped() || self.own < other.peer.start;
-        // A member that is skipped may fail again, and take its time.
+        // A fetch from a skipped member may fail again, slowly: it is not waited for.
         let asked = self.asked.and_then(|asked| self.others.get(&asked));
         self.others.values().filter(|other| other.takes_part(now)).all(is_behind)
             && asked.is_none_or(Partner::is_skipped)

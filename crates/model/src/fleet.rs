@@ -55,7 +55,7 @@ crate::words! {
         Ignored = "ignored",
         /// A member shares neither session ticket keys nor certificates, although this one does.
         NotSharing = "not_sharing",
-        /// Session ticket keys or certificates cannot be fetched from another member, or not be offered.
-        NotFetched = "not_fetched",
+        /// Session ticket keys or certificates cannot be fetched from another member, or this member cannot offer its own.
+        NotExchanged = "not_exchanged",
     }
 }

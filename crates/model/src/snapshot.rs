@@ -78,8 +78,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Returns the certificates: those of listeners, each with the listener's name, and the one that this member of a
-    /// fleet shows to others, without a name.
+    /// Returns all certificates: those of listeners, each with the listener's name, and that of `[fleet.tls]`, with `None`.
     pub fn certificates(&self) -> impl Iterator<Item = (Option<&str>, &Certificate)> {
         let of_listeners = self.listeners.iter().flat_map(|listener| {
             let certificates = listener.tls.iter().flat_map(|tls| &tls.certificates);

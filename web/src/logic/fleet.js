@@ -1,4 +1,4 @@
-// The fleet of balancers: what is wrong with it, in words, and the state of each member. No DOM.
+// The fleet of balancers: its problems in words, and the state of each member. No DOM.
 
 import { duration, plural } from "./figures.js";
 
@@ -8,7 +8,7 @@ import { duration, plural } from "./figures.js";
 /** @typedef {import("../api.js").FleetSummary} FleetSummary */
 /** @typedef {{own: boolean, condition: Condition} & FleetMember} Row */
 
-/** Shorter problems are those of a start: the finding on each begins at half a minute or later. */
+/** Shorter problems are normal after a start: the finding on each begins at half a minute or later. */
 const LASTING_S = 30;
 
 /** @type {Record<string, (member: string) => string>} */
@@ -17,15 +17,16 @@ const SENTENCES = {
   name_conflict: (member) => `Another process of the fleet has this balancer's name, ${member}.`,
   missing: (member) => `No member answers at ${member}.`,
   ignored: (member) => `The health checks of ${member} contradict this balancer's own and are ignored.`,
-  not_sharing: (member) => `${member} shares no session ticket keys and certificates.`,
-  not_fetched: () => "Session ticket keys or certificates cannot be exchanged.",
+  not_sharing: (member) => `${member} does not share session ticket keys and certificates.`,
+  not_exchanged: () => "Session ticket keys or certificates cannot be exchanged.",
 };
 
 /** A problem in words, with its reason and duration.
  * @param {FleetProblem} problem */
 export function sentence({ kind, member, why, for_s }) {
   const said = SENTENCES[kind]?.(member ?? "a member") ?? `${kind}: ${member ?? "this balancer"}.`;
-  return { what: said, why: why ?? "", since: `for ${duration(for_s * 1000)}`, lasting: for_s >= LASTING_S };
+  const lasting = for_s >= LASTING_S;
+  return { what: said, why: why ?? "", since: `for ${duration(for_s * 1000)}`, lasting };
 }
 
 /** One sentence on the fleet.
@@ -33,7 +34,7 @@ export function sentence({ kind, member, why, for_s }) {
 export function lead({ error, name, members, members_in_zone: near }) {
   if (error != null || name == null) return "This balancer is not a member of its fleet at present.";
   return members === 1
-    ? `${name} is the only member that lives.`
+    ? `${name} is the only live member of its fleet.`
     : `${name} is one of ${plural(members, "member")}, ${near} in its zone.`;
 }
 

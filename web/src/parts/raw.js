@@ -44,7 +44,7 @@ const PATHS = {
   checks: ["checks"],
   reloads: ["reloads"],
   certificates: ["configuration", "status"],
-  fleet: ["fleet"],
+  fleet: ["status", "fleet"],
   configuration: ["configuration"],
   host: ["status", "findings", "traffic?servers=false"],
 };

@@ -1,4 +1,4 @@
-// The fleet of balancers: its members, what they share, and what is wrong.
+// The fleet of balancers: its members, what they share, and its problems.
 
 import { html } from "../html.js";
 import { link } from "../logic/address.js";
@@ -17,7 +17,7 @@ export function FleetView() {
   const { board } = usePage();
   const fleet = board.status?.fleet;
   if (!fleet) {
-    return html`<h1>Fleet</h1><section class="card"><p class="empty">This balancer belongs to no fleet: its configuration has no [fleet].</p></section>`;
+    return html`<h1>Fleet</h1><section class="card"><p class="empty">This balancer is not in a fleet: its configuration has no [fleet].</p></section>`;
   }
   return html`<h1>Fleet</h1>
     <p class="lead">${lead(fleet)}</p>
@@ -46,8 +46,8 @@ function Shared({ fleet }) {
     <div><dt>Results from others</dt><dd>${count(probes.relied)}</dd></div>
     <div><dt>Slots of shared limits</dt><dd>${slots.servers === 0 ? "–" : html`${count(slots.share)}<small> ${count(slots.lent)} lent, ${count(slots.borrowed)} borrowed</small>`}</dd></div>
     <div><dt>Shared rate limits</dt><dd>${rates.limits === 0 ? "–" : html`${count(rates.limits)}<small> ${share(rates.part, 1)} of each in use</small>`}</dd></div>
-    <div><dt>Session ticket keys</dt><dd>${!tickets ? "–" : tickets.sealing_age_s == null ? "none in use" : html`${count(tickets.keys)}<small> newest in use ${duration(tickets.sealing_age_s * 1000)} old</small>`}</dd></div>
-    <div><dt>Servers set for all</dt><dd>${orders.drain + orders.maintenance === 0 ? "–" : html`${count(orders.drain)} drained, ${count(orders.maintenance)} in maintenance`}</dd></div>
+    <div><dt>Session ticket keys</dt><dd>${!tickets ? "–" : tickets.sealing_age_s == null ? "none in use" : html`${count(tickets.keys)}<small> the key in use is ${duration(tickets.sealing_age_s * 1000)} old</small>`}</dd></div>
+    <div><dt>Set for the whole fleet</dt><dd>${orders.drain + orders.maintenance === 0 ? "–" : html`${count(orders.drain)} drained, ${count(orders.maintenance)} in maintenance`}</dd></div>
   </dl>`;
 }
 

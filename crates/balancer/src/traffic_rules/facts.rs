@@ -67,7 +67,6 @@ fn fleet(state: &FleetState) -> TrafficFleet {
         for_s: now.since(one.since).as_secs(),
     });
     TrafficFleet {
-        name: state.own.as_ref().map(|own| own.name.to_string()).unwrap_or_default(),
         members: (state.others.len() + usize::from(state.own.is_some())) as u64,
         problems: problems.collect(),
     }

@@ -198,13 +198,25 @@ impl Discovery {
     }
 
     /// Returns the addresses at which members of the fleet may be.
-    pub(crate) fn fleet_addresses(&self) -> Vec<SocketAddr> {
+    pub(crate) fn fleet_addresses(&self) -> Vec<MemberAddress> {
         let Some(fleet) = &self.fleet else { return Vec::new() };
-        let listed = self.sources.servers(FLEET).map(|(server, _)| &server.target);
-        let targets = fleet.members.iter().chain(listed);
-        let all = targets
-            .flat_map(|target| addresses(target, |host| self.names.addresses(host).collect()));
-        all.filter_map(Address::ip).collect()
+        let is_held = |listing: &Listing| listing.standing == Standing::Held;
+        let listed = self.sources.servers(FLEET);
+        let listed = listed.map(|(server, listing)| (&server.target, is_held(listing)));
+        let targets = fleet.members.iter().map(|target| (target, false)).chain(listed);
+        let all = targets.flat_map(|(target, is_held)| {
+            let all = addresses(target, |host| self.names_of_member(host, fleet.advertise));
+            let all = all.into_iter().filter_map(Address::ip);
+            all.map(move |address| MemberAddress { address, is_held })
+        });
+        all.collect()
+    }
+
+    /// Returns the addresses of a name, of one family if it has both: a member has one address only.
+    fn names_of_member(&self, host: &str, advertise: SocketAddr) -> Vec<IpAddr> {
+        let is_alike = |ip: &IpAddr| ip.is_ipv4() == advertise.is_ipv4();
+        let (alike, others): (Vec<_>, Vec<_>) = self.names.addresses(host).partition(is_alike);
+        if alike.is_empty() { others } else { alike }
     }
 
     fn hosts_of<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = &'a str> {
@@ -249,6 +261,14 @@ fn host(target: &ServerTarget) -> Option<&str> {
         ServerTarget::Name { host, .. } => Some(host.as_str()),
         ServerTarget::Address(_) => None,
     }
+}
+
+/// An address at which a member of the fleet may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemberAddress {
+    pub(crate) address: SocketAddr,
+    /// Whether the source no longer lists it: it has lost most members at once.
+    pub(crate) is_held: bool,
 }
 
 /// Returns the addresses of a server, of which `resolve` gives those of a name.

@@ -242,7 +242,7 @@ impl Member {
         for (kind, message) in self.secrets.tick(now) {
             self.send_to_others(kind, &[message]);
         }
-        self.warn_of_conflicts(now);
+        self.check_name_conflicts(now);
         let Some(exchange) = prober.shared_mut() else { return };
         for batch in exchange.batches(now) {
             // If the system takes only some of them, others miss the next.
@@ -384,8 +384,8 @@ impl Member {
         }
     }
 
-    /// Logs once a minute that another process has this member's name.
-    fn warn_of_conflicts(&mut self, now: Moment) {
+    /// Checks once a minute whether another process has this member's name, and logs it.
+    fn check_name_conflicts(&mut self, now: Moment) {
         let (looked, before) = self.conflicts;
         if now.since(looked) < CONFLICTS_LOOK {
             return;

@@ -28,6 +28,7 @@ use model::{Moment, Snapshot};
 use tls::{Challenges, SharedCertificates, SharedTickets};
 use tokio::sync::Notify;
 
+use crate::discover::MemberAddress;
 use crate::order::{Confirmed, HandedOrder, NotOrdered};
 use crate::probe::{Heard, Prober};
 use member::Member;
@@ -81,6 +82,8 @@ pub(crate) struct Fleet {
     slots_are_old: bool,
     /// Where others may be.
     addresses: Vec<SocketAddr>,
+    /// Those of them where a member that does not answer is a problem.
+    missed: Vec<SocketAddr>,
     start_at: Moment,
     show_at: Moment,
     problems: Problems,
@@ -106,6 +109,7 @@ impl Fleet {
             member: None,
             slots_are_old: true,
             addresses: Vec::new(),
+            missed: Vec::new(),
             start_at: Moment::ZERO,
             show_at: Moment::ZERO,
             problems: Problems::default(),
@@ -145,7 +149,10 @@ impl Fleet {
     }
 
     /// Sets where other members may be.
-    pub(crate) fn set_addresses(&mut self, addresses: Vec<SocketAddr>, now: Moment) {
+    pub(crate) fn set_addresses(&mut self, addresses: Vec<MemberAddress>, now: Moment) {
+        let missed = addresses.iter().filter(|one| !one.is_held).map(|one| one.address);
+        self.missed = missed.collect();
+        let addresses: Vec<SocketAddr> = addresses.into_iter().map(|one| one.address).collect();
         if addresses == self.addresses {
             return;
         }
@@ -263,7 +270,7 @@ impl Fleet {
     }
 
     fn show(&mut self, mut state: FleetState, now: Moment) {
-        state.problems = self.problems.of(&state, &self.addresses, now);
+        state.problems = self.problems.update(&state, &self.missed, now);
         self.shown.set(Some(state));
     }
 

@@ -186,8 +186,12 @@ impl Secrets {
         messages
     }
 
+    /// Returns the state of what is shared; `None`: `[fleet]` has no `tls`.
     pub(super) fn state(&self, now: Moment) -> Option<TicketsState> {
-        let channel = self.channel.as_ref()?;
+        let Some(channel) = &self.channel else {
+            let error = Some(self.failure.clone()?);
+            return Some(TicketsState { error, ..TicketsState::default() });
+        };
         let has_failed = |(from, kind): &([u8; 16], SecretKind)| match kind {
             SecretKind::TicketKeys => self.tickets.has_failed(from),
             SecretKind::Certificates => self.certificates.has_failed(from),

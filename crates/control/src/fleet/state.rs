@@ -33,28 +33,28 @@ pub struct FleetState {
     pub rates: RatesState,
     /// The states of servers that are set for the whole fleet.
     pub orders: OrdersState,
-    /// The keys of session tickets that the fleet shares; `None`: it has no TLS.
+    /// The session ticket keys that the fleet shares; `None`: `[fleet]` has no `tls`.
     pub tickets: Option<TicketsState>,
     /// What was received and sent.
     pub counts: DatagramCounts,
     /// Messages from another process that has this member's name.
     pub name_conflicts: u64,
-    /// There were so many of them lately that they are not those from before a restart.
+    /// Whether there were at least ten within a minute: more than a restart causes.
     pub has_name_conflict: bool,
     /// How often this member joined again after the others had declared it down.
     pub rejoins: u64,
-    /// What is wrong.
+    /// Its problems, in order of kind and subject.
     pub problems: Vec<FleetProblem>,
 }
 
-/// Something that is wrong.
+/// A problem of the fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FleetProblem {
-    /// What it is.
+    /// The kind of problem.
     pub kind: FleetProblemKind,
-    /// The member that it is about, by its name or address. Empty if it is about this one as a whole.
+    /// The name of the member concerned, or its address if no member answers there; empty: it concerns this balancer.
     pub subject: Arc<str>,
-    /// Why, where it is known.
+    /// The reason, where it is known.
     pub why: Option<String>,
     /// Since when it has lasted.
     pub since: Moment,

@@ -19,7 +19,7 @@ pub struct Balancer {
     pub namespace_inode: Known<u64>,
     /// Its listeners.
     pub listeners: Vec<BalancerListener>,
-    /// The certificates of its listeners, and the one that it shows to other members of the fleet.
+    /// The certificates of its listeners, and that of `[fleet.tls]`.
     pub certificates: Vec<Certificate>,
     /// Connections at once that its configuration allows.
     pub connections_max: Known<u64>,
@@ -39,11 +39,11 @@ pub struct BalancerListener {
     pub backlog_asked: Option<u32>,
 }
 
-/// A certificate of a listener, or of this member of the fleet.
+/// A certificate of a listener, or that of `[fleet.tls]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Certificate {
-    /// The listener's name; `None`: members of the fleet know this one by it (`[fleet] tls`).
+    /// The listener's name; `None`: the certificate of `[fleet.tls]`.
     pub listener: Option<String>,
     /// The file of the chain.
     pub file: String,

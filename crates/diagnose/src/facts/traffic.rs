@@ -23,30 +23,28 @@ pub struct Traffic {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrafficFleet {
-    /// This member's name; empty: it is none at present.
-    pub name: String,
-    /// The members that live, this one included.
+    /// The live members, this one included.
     pub members: u64,
-    /// What is wrong.
+    /// Its problems.
     pub problems: Vec<FleetProblem>,
 }
 
-/// Something that is wrong with the fleet.
+/// A problem of the fleet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FleetProblem {
-    /// What it is: the word of a [`model::FleetProblemKind`].
+    /// The kind of problem: the word of a [`model::FleetProblemKind`].
     pub kind: String,
-    /// The member that it is about, by its name or address. Empty if it is about this one as a whole.
+    /// The name of the member concerned, or its address if no member answers there; empty: it concerns this balancer.
     pub subject: String,
-    /// Why; empty: not known.
+    /// The reason; empty: unknown.
     pub why: String,
     /// For how many seconds it has lasted.
     pub for_s: u64,
 }
 
 impl TrafficFleet {
-    /// Returns the problems of a kind that have lasted for some seconds.
+    /// Returns the problems of a kind that have lasted for at least `seconds_min`.
     pub(crate) fn lasting(
         &self,
         kind: FleetProblemKind,
@@ -54,6 +52,11 @@ impl TrafficFleet {
     ) -> impl Iterator<Item = &FleetProblem> {
         let problems = self.problems.iter();
         problems.filter(move |one| one.kind == kind.as_str() && one.for_s >= seconds_min)
+    }
+
+    /// Returns the members that these problems concern.
+    pub(crate) fn subjects(&self, kind: FleetProblemKind, seconds_min: u64) -> Vec<String> {
+        self.lasting(kind, seconds_min).map(|one| one.subject.clone()).collect()
     }
 }
 

@@ -1,12 +1,12 @@
-//! A certificate of a listener, or of this member of a fleet, ends soon, or has ended.
+//! A certificate of a listener, or that of `[fleet.tls]`, expires soon, or has expired.
 //!
 //! **When.** Less than a fifth of a certificate's lifetime is left, and at most 21 days (critical: less than a
 //! twentieth, and at most two days, or none). Or ACME has not issued one yet, and a self-signed one is in its place;
 //! in the seconds after a first start that is no fault.
 //!
-//! **Why.** Clients refuse an expired certificate: all of them, at the same second. Other members of a fleet
-//! refuse that of `[fleet] tls` in the same way: session ticket keys and certificates are no longer shared. Renewal happens earlier, with a
-//! third of the lifetime left as a rule; so it has failed, or nothing renews this certificate.
+//! **Why.** All clients refuse an expired certificate from the same second on. Other members refuse an expired certificate
+//! of `[fleet.tls]`: session ticket keys and certificates are then no longer shared. Renewal normally happens when a third
+//! of the lifetime is left, so it has failed, or nothing renews this certificate.
 //!
 //! **What to do.** Renew the file: a changed certificate comes into force without a restart. If Weir obtains it by
 //! ACME, `weir status` shows why it has not been renewed.

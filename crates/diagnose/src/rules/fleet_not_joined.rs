@@ -1,59 +1,61 @@
 //! This balancer is not a member of its fleet, or another process has its name.
 //!
-//! **When.** The configuration has a `[fleet]`, and for 30 seconds this process could not become a member; or at
-//! least ten messages came within a minute from another process that has its name. Warning.
+//! **When.** This process has not been able to join its fleet for 30 seconds, or in two minutes in
+//! a row at least ten messages came from another process with the same name. Warning.
 //!
-//! **Why.** A balancer that is not a member runs all health checks by itself, and of limits for the whole fleet it
-//! uses only what it may use alone. Two processes with one name replace each other in the other members' lists again and
+//! **Why.** A balancer that is not a member runs all health checks itself. It has no slots of concurrency limits for the
+//! whole fleet, so requests to these services wait or are refused, and it counts only its own requests for rate limits of
+//! the fleet. If two processes have the same name, each replaces the other in the lists of the other members, again and
 //! again.
 //!
-//! **What to do.** Read the reason: often another program has the port of `address`. Give each balancer a `name` of its
-//! own in `[fleet]`; by default it is the machine's host name, which copies of a virtual machine have in common.
+//! **What to do.** Read the reason. Often another program uses the port of `address`. Give each balancer a unique `name`
+//! in `[fleet]`. The default is the host name, which is the same on copies of a virtual machine.
 
 use std::time::Duration;
 
 use model::FleetProblemKind;
 
-use super::FLEET;
+use super::{FLEET, FLEET_STATE};
 use crate::facts::Traffic;
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::Out;
 use crate::words;
 
-/// A port that the previous process still has is free sooner.
+/// The port of the previous process is free sooner.
 const FOR_S_MIN: u64 = 30;
+/// A member that restarts after a crash receives messages for its former process, for less than a minute.
+const CONFLICT_FOR_S_MIN: u64 = 60;
 
 pub(super) fn check(traffic: &Traffic, out: &mut Out) {
     let Some(fleet) = &traffic.fleet else { return };
-    let warning = |what| out.finding(FLEET, Severity::Warning, Certainty::Certain, what);
-    let mut findings = Vec::new();
-    for problem in fleet.lasting(FleetProblemKind::NotJoined, FOR_S_MIN) {
+    // There is at most one of each kind.
+    if let Some(problem) = fleet.lasting(FleetProblemKind::NotJoined, FOR_S_MIN).next() {
         let since = words::duration(Duration::from_secs(problem.for_s));
         let what = format!("This balancer has not been a member of its fleet for {since}.");
-        findings.push(
-            warning(what)
+        out.push(
+            out.finding(FLEET, Severity::Warning, Certainty::Certain, what)
                 .evidence(Evidence::text("reason", problem.why.clone()))
-                .why("It runs all health checks by itself and uses only its own part of shared limits.")
-                .remedy("Remove the reason; it tries again each second", &["weir status"], "none")
-                .verify("weir status shows it as one of the members"),
+                .why("It runs all health checks itself, has no slots of shared concurrency limits, and counts shared rate limits alone.")
+                .remedy("Fix the cause; Weir tries again every second", &["weir status"], "none")
+                .verify("weir status shows it as one of the members")
+                .source(FLEET_STATE),
         );
     }
-    for problem in fleet.lasting(FleetProblemKind::NameConflict, 0) {
+    if let Some(problem) = fleet.lasting(FleetProblemKind::NameConflict, CONFLICT_FOR_S_MIN).next()
+    {
         let what =
             format!("Another process of the fleet has this balancer's name, {}.", problem.subject);
-        findings.push(
-            warning(what)
-                .evidence(Evidence::count("members that it knows", fleet.members, ""))
-                .why("The other members take the two for one that starts again and again.")
+        out.push(
+            out.finding(FLEET, Severity::Warning, Certainty::Certain, what)
+                .evidence(Evidence::count("live members", fleet.members, ""))
+                .why("The other members treat the two processes as one that keeps restarting.")
                 .remedy(
                     "Give each balancer its own name in [fleet]; the change takes effect with an upgrade",
                     &["weir upgrade"],
                     "none",
                 )
-                .verify("weir status no longer mentions another process of this name"),
+                .verify("weir status no longer mentions another process of this name")
+                .source(FLEET_STATE),
         );
-    }
-    for finding in findings {
-        out.push(finding.source(&["the state of the fleet in /api/v1/fleet"]));
     }
 }

@@ -1,6 +1,8 @@
 //! Members of the fleet do not share session ticket keys and certificates, although `[fleet]` has `tls`.
 //!
-//! **When.** For two minutes, a member that lives has announced none, or none could be fetched from one. Warning.
+//! **When.** For two minutes, a live member has announced neither session ticket keys nor certificates, or they could not
+//! be fetched from a member, or this balancer could not offer its own (`tls` is invalid, or the TCP port is in use). A
+//! member announces nothing if it has not for the 16 seconds since it joined, or for a minute. Warning.
 //!
 //! **Why.** Clients that come from one of these balancers to another make full handshakes, which cost both sides CPU
 //! time. A certificate that one of them obtains by ACME does not reach the other, which orders it again.
@@ -11,7 +13,7 @@
 
 use model::FleetProblemKind;
 
-use super::FLEET;
+use super::{FLEET, FLEET_SHOWN_MAX, FLEET_STATE};
 use crate::facts::Traffic;
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::Out;
@@ -19,21 +21,19 @@ use crate::words;
 
 /// An upgrade of all members takes longer, one restart does not.
 const FOR_S_MIN: u64 = 120;
-const SHOWN_MAX: usize = 3;
 
 pub(super) fn check(traffic: &Traffic, out: &mut Out) {
     let Some(fleet) = &traffic.fleet else { return };
-    let silent = fleet.lasting(FleetProblemKind::NotSharing, FOR_S_MIN);
-    let names: Vec<String> = silent.map(|one| one.subject.clone()).collect();
-    let reason = fleet.lasting(FleetProblemKind::NotFetched, FOR_S_MIN).next();
-    let what = match (names.is_empty(), reason) {
+    let silent = fleet.subjects(FleetProblemKind::NotSharing, FOR_S_MIN);
+    let reason = fleet.lasting(FleetProblemKind::NotExchanged, FOR_S_MIN).next();
+    let what = match (silent.is_empty(), reason) {
         (true, None) => return,
         (true, Some(_)) => {
-            "Session ticket keys or certificates of the fleet cannot be exchanged.".to_owned()
+            "Session ticket keys or certificates cannot be exchanged within the fleet.".to_owned()
         }
         (false, _) => format!(
-            "This balancer shares session ticket keys and certificates, but not with {}.",
-            words::list(&names, SHOWN_MAX)
+            "Session ticket keys and certificates are not shared by {}.",
+            words::list(&silent, FLEET_SHOWN_MAX)
         ),
     };
     let mut finding = out.finding(FLEET, Severity::Warning, Certainty::Certain, what);
@@ -42,14 +42,14 @@ pub(super) fn check(traffic: &Traffic, out: &mut Out) {
     }
     out.push(
         finding
-            .evidence(Evidence::count("members that live", fleet.members, ""))
-            .why("Sessions of clients that come from there do not resume here, and certificates are ordered more than once.")
+            .evidence(Evidence::count("live members", fleet.members, ""))
+            .why("TLS sessions do not resume between these balancers, and each may order its own certificates by ACME.")
             .remedy(
-                "Renew the members' certificates, and open the fleet's port for TCP between members",
+                "Fix the reason if one is shown; otherwise set tls in [fleet] on every member, and open the fleet's port for TCP between members",
                 &["weir status"],
                 "none",
             )
             .verify("the line on session tickets in weir status names no member and no error")
-            .source(&["the state of the fleet in /api/v1/fleet"]),
+            .source(FLEET_STATE),
     );
 }

@@ -347,8 +347,11 @@ fn label(namespace: &Namespace) -> Option<String> {
 }
 
 const BALANCER: &str = "the balancer's own traffic";
-/// What findings about the fleet as a whole are about.
+/// The subject of findings about the fleet.
 const FLEET: &str = "fleet";
+const FLEET_STATE: &[&str] = &["the state of the fleet in /api/v1/fleet"];
+/// At most so many members are named in a finding.
+const FLEET_SHOWN_MAX: usize = 3;
 const TRAFFIC: &str = "the balancer's traffic of the last seconds";
 
 /// Notes that the balancer's own counters can't be seen, unless they were not requested: only `weir

@@ -24,8 +24,8 @@
 //! 2. by every prober, each of which must be believed and have a fresh result. Then this member's own
 //!    results, if it has any since it began to probe, must all be of the same kind.
 //!
-//! A row of its own results outlasts a time in which it relies on others if all that they find is of the same kind.
-//! Otherwise a member that keeps losing messages would count from zero each time.
+//! Its own results in a row are kept while it relies on others, as long as the others' results are of the same kind.
+//! Otherwise a member that keeps losing messages would start counting from zero each time.
 //!
 //! So a single prober never changes a server's health at another member if there are two: a contrary
 //! result is a disagreement, at which the member probes for itself, and its own results decide. With a
@@ -69,7 +69,7 @@ pub struct Tally {
     own: Streak,
     /// Own results since it began to probe; 0 while it relies on others.
     own_results: u32,
-    /// Since when it has probed for itself; `None`: it relies on others, and `own` is what it found before.
+    /// Since when it has probed for itself; `None`: it relies on others, and `own` has its earlier results.
     own_since: Option<Moment>,
     sources: Vec<(MemberIndex, Streak)>,
 }
@@ -103,6 +103,13 @@ impl Tally {
         }
     }
 
+    /// Forgets all results, but not the health.
+    pub fn forget_results(&mut self) {
+        self.own = Streak::default();
+        self.own_results = 0;
+        self.sources.clear();
+    }
+
     /// Returns the current health.
     pub fn health(&self) -> Health {
         self.health
@@ -129,10 +136,13 @@ impl Tally {
     ) -> Option<Decided> {
         self.follow(standing);
         let result = self.reading.read(event, load)?;
-        // Perhaps it began before this member returned to relying on others.
+        // The run may have begun before this member went back to relying on others.
         self.own.count(result, 1);
         let is_probing = standing.probing_since.is_some();
         self.own_results = self.own_results.saturating_add(is_probing.into());
+        if !is_probing {
+            self.forget_contradicted();
+        }
         self.decide(standing)
     }
 
@@ -163,15 +173,15 @@ impl Tally {
         self.decide(standing)
     }
 
-    /// Forgets the results of members that have not been heard for a while or are no probers, and own ones of an earlier
-    /// time of probing that others contradict: what comes later continues no row.
+    /// Forgets results of members that are no longer heard or are not probers, and own results of an earlier period of
+    /// probing if others contradict them: later results do not continue such a streak.
     fn follow(&mut self, standing: &Standing) {
-        self.sources.retain(|(member, _)| standing.voters.contains(member));
         if self.own_since != standing.probing_since {
             self.own_since = standing.probing_since;
             self.own_results = 0;
             self.forget_contradicted();
         }
+        self.sources.retain(|(member, _)| standing.voters.contains(member));
     }
 
     /// Forgets own results if another member's last one is of the other kind.
@@ -404,6 +414,7 @@ mod tests {
             ("fFxx", "", "x", "UUUUD"),
             // One that began while it probed.
             ("xx", "x", "", "UUD"),
+            ("", "sSxxx", "x", "UUUUUU"),
             ("xx", "f", "x", "UUUD"),
             ("xx", "s", "x", "UUUU"),
             ("xx", "fs", "xxx", "UUUUUUD"),

@@ -70,7 +70,11 @@ fn the_member_with_the_lowest_start_orders() {
     hear(&mut one, 3, &said(1), 6);
     assert_eq!(one.owner(&ID, at(6)), other(3), "it has been reconfigured");
     hear(&mut one, 3, &said(2), 6);
-    assert_eq!(one.owner(&ID, at(6)), other(3), "it has a new certificate, which is not fetched yet");
+    assert_eq!(
+        one.owner(&ID, at(6)),
+        other(3),
+        "it has a new certificate, which is not fetched yet"
+    );
     // It is gone, and does not come back as a member without a message.
     one.set_live([peer(9)], at(7));
     assert_eq!(one.owner(&ID, at(7)), CertificateOwner::Own);
@@ -114,6 +118,31 @@ fn what_another_member_has_is_fetched_before_anything_is_ordered() {
     assert_eq!(one.owner(&ID, at(4)), CertificateOwner::Unknown);
     one.fetched([9; 16], fetched(&[(ID, version(1))]), at(5));
     assert_eq!(one.owner(&ID, at(5)), CertificateOwner::Own, "it is renewed here");
+}
+
+#[test]
+fn a_failed_fetch_is_tried_again_until_one_works_and_empty_promises_end_in_skipping() {
+    let mut one = member(&[3]);
+    hear(&mut one, 3, &Message { challenges: 7, ..said(1) }, 1);
+    assert_eq!(one.fetch(at(1)), Some(peer(3)));
+    one.not_fetched([3; 16], at(1));
+    // Its order has ended, and it has nothing new: the failure would last for weeks.
+    hear(&mut one, 3, &said(1), 2);
+    assert_eq!(one.fetch(at(2)), Some(peer(3)));
+    let own = one.catalogue().clone();
+    one.fetched([3; 16], Fetched { catalogue: own, ..Fetched::default() }, at(2));
+    assert!(!one.has_failed(&[3; 16]));
+    assert_eq!(one.fetch(at(9)), None);
+
+    // It has a certificate, as it says, and does not give it.
+    hear(&mut one, 3, &said(2), 10);
+    let has = Fetched { catalogue: catalogue(2, &[(ID, Some(version(1)))]), ..Fetched::default() };
+    for s in [10, 11, 13, 17, 25] {
+        assert_eq!(one.owner(&ID, at(s)), other(3));
+        assert_eq!(one.fetch(at(s)), Some(peer(3)), "after {s} s");
+        one.fetched([3; 16], has.clone(), at(s));
+    }
+    assert_eq!(one.owner(&ID, at(25)), CertificateOwner::Own);
 }
 
 #[test]

@@ -73,8 +73,8 @@ fn write_problems(fleet: &FleetGauges, families: &mut Families) {
         "weir_fleet_problems",
         Kind::Gauge,
         None,
-        "What this balancer finds wrong with its fleet, by kind: not_joined, name_conflict, missing (no member answers at a \
-         listed address), ignored, not_sharing, not_fetched. Some last for seconds after a start.",
+        "Problems of the fleet that have lasted for a minute, by kind: not_joined, name_conflict, missing (no member answers at a \
+         listed address), ignored, not_sharing, not_exchanged.",
     );
     for (kind, count) in &fleet.problems {
         problems.sample(&[("kind", kind)], *count as u64);

@@ -230,10 +230,10 @@ pub struct ListenerGauges<'a> {
     pub connections_max: u64,
 }
 
-/// A certificate of a listener, or of this member of the fleet.
+/// A certificate of a listener, or that of `[fleet.tls]`.
 #[derive(Clone, Copy, Debug)]
 pub struct CertificateGauges<'a> {
-    /// The listener's name; `None`: members of the fleet know this one by it.
+    /// The listener's name; `None`: the certificate of `[fleet.tls]`.
     pub listener: Option<&'a str>,
     /// The file that it was read from.
     pub file: &'a str,

@@ -242,8 +242,7 @@ pub(super) fn write_certificates(gauges: &Gauges<'_>, families: &mut Families) {
         "weir_certificate_not_after_timestamp_seconds",
         Kind::Gauge,
         Some("seconds"),
-        "Expiry time of a certificate, since 1970-01-01 UTC. Without the label `listener`, it is the one that this member of \
-         the fleet shows to others.",
+        "Expiry time of a certificate, since 1970-01-01 UTC. Without the label listener: the certificate of [fleet.tls].",
     );
     for CertificateGauges { listener, file, not_after } in &gauges.certificates {
         let not_after = *not_after as f64;

@@ -7,13 +7,12 @@ use admin_api::fleet::{
     FleetOrderCounts, FleetSummary, FleetTickets, SharedProbes, SharedRates, SharedSlots,
 };
 use diagnose::words::{list, plural};
-
 use model::FleetProblemKind;
 
 use super::traffic;
 
-/// Members that do not answer are named up to this number.
-const MISSING_SHOWN_MAX: usize = 3;
+/// At most this many members are named.
+const NAMES_SHOWN_MAX: usize = 3;
 
 /// Returns the lines on the fleet.
 pub(super) fn text(fleet: &FleetSummary) -> String {
@@ -159,7 +158,7 @@ fn shared_rates(rates: &SharedRates) -> String {
 
 /// Returns the names, the first of them if there are many; `None`: there are none.
 fn listed(names: &[String]) -> Option<String> {
-    (!names.is_empty()).then(|| list(names, MISSING_SHOWN_MAX))
+    (!names.is_empty()).then(|| list(names, NAMES_SHOWN_MAX))
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ fn servers<'a>(
     })
 }
 
-/// Problems of the fleet count from this age on: members that restart one after the other are no alert.
+/// Problems of the fleet count from this age on: a rolling restart does not raise an alert.
 const PROBLEM_FOR_S_MIN: u64 = 60;
 
 fn fleet_gauges(fleet: Fleet) -> FleetGauges {

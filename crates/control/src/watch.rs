@@ -44,6 +44,8 @@ struct Watch {
     endpoint: Arc<Endpoint>,
     probe: Arc<ProbeIdentity>,
     tally: Tally,
+    /// How often the server had been set to maintenance at the last result.
+    maintenances: u32,
 }
 
 impl Watches {
@@ -105,7 +107,10 @@ impl Watches {
                 self.ids_given += 1;
                 ConsumerId(self.ids_given)
             });
-            let tally = carry_over(before.remove(&id), endpoint, &check, &probe);
+            let before = before.remove(&id);
+            let maintenances = before.as_ref().map(|watch| watch.maintenances);
+            let maintenances = maintenances.unwrap_or_else(|| endpoint.state.maintenances());
+            let tally = carry_over(before, endpoint, &check, &probe);
             self.ids.insert(key, id);
             self.of_service.entry(service.name().clone()).or_default().push(id);
             let (service, endpoint) = (service.clone(), endpoint.clone());
@@ -115,7 +120,7 @@ impl Watches {
                 check: check.clone(),
                 probe: probe.clone(),
             };
-            self.by_id.insert(id, Watch { service, endpoint, probe, tally });
+            self.by_id.insert(id, Watch { service, endpoint, probe, tally, maintenances });
             consumers.push(consumer);
         }
         consumers
@@ -144,9 +149,12 @@ impl Watches {
         for id in &heard.consumers {
             let Some(watch) = self.by_id.get_mut(id) else { continue };
             if !watch.wants() {
-                // What comes after the maintenance continues no streak from before it.
-                watch.tally.forget_results();
                 continue;
+            }
+            // What comes after a maintenance continues no streak from before it.
+            let maintenances = watch.endpoint.state.maintenances();
+            if std::mem::replace(&mut watch.maintenances, maintenances) != maintenances {
+                watch.tally.forget_results();
             }
             let load = loads.get(&watch.endpoint.row.address).copied().unwrap_or_default();
             let decided = match &heard.what {

@@ -6,7 +6,8 @@
 //!
 //! - A certificate is ordered by one of the members that want it: one that has not just failed, and of these one with an
 //!   order under way, else the one with the lowest start. Members whose secrets cannot be fetched are skipped. As long as
-//!   a member does not know what each other one wants, it orders nothing, but it waits for [`SILENT`] at most.
+//!   a member does not know what each other one wants, it orders nothing, until [`SILENT`] has passed or that member is
+//!   skipped.
 //! - The authority validates at any member, so all answer the challenges of the one that orders:
 //!   [`Certificates::all_answer`]. They drop the answers when it has no pending challenges, or leaves the fleet.
 //! - During a partition each side may order. When it ends, all members use the newer certificate.
@@ -252,10 +253,25 @@ impl Certificates {
 
     /// Returns whether this member wants this certificate and has none as new.
     pub fn lacks(&self, id: &CertificateId, version: &CertificateVersion, now: Moment) -> bool {
-        let Some(own) = self.catalogue.entries.get(id) else { return false };
+        let own = self.catalogue.entries.get(id);
+        own.is_some_and(|own| self.newest(id, *own, now).is_none_or(|newest| newest < *version))
+    }
+
+    /// Returns the certificates that this member wants, and the newest version of each that it has, in use or not yet.
+    pub fn versions(&self, now: Moment) -> BTreeMap<CertificateId, Option<CertificateVersion>> {
+        let entries = self.catalogue.entries.iter();
+        entries.map(|(id, own)| (*id, self.newest(id, *own, now))).collect()
+    }
+
+    fn newest(
+        &self,
+        id: &CertificateId,
+        own: Option<CertificateVersion>,
+        now: Moment,
+    ) -> Option<CertificateVersion> {
         let received = self.received.get(id);
         let received = received.filter(|(_, at)| now.since(*at) < RECEIVED_KEPT);
-        own.is_none_or(|own| own < *version) && received.is_none_or(|(had, _)| had < version)
+        own.max(received.map(|(version, _)| *version))
     }
 
     /// Notes what was fetched from a member.
@@ -278,9 +294,9 @@ impl Certificates {
         other.catalogue = Some(Arc::new(catalogue));
         let lacks = self.others.get(&from).is_some_and(|other| self.lacks_any_of(other, now));
         if let Some(other) = self.others.get_mut(&from) {
-            // One that does not have what it says is asked less and less often, and then skipped.
+            // One that does not have what it says is skipped after a while.
             if lacks && !is_useful {
-                other.partner.fetch_failed(now);
+                other.partner.fetch_was_useless(now);
             } else {
                 other.partner.fetch_worked();
             }
@@ -353,9 +369,10 @@ impl Certificates {
             .is_some_and(|other| other.answered != 0 && other.partner.takes_part(now))
     }
 
-    /// Returns whether the last fetch from this member failed.
-    pub fn has_failed(&self, from: &[u8; 16]) -> bool {
-        self.others.get(from).is_some_and(|other| other.partner.has_failed())
+    /// Returns whether this member shares, and the last fetch from it failed.
+    pub fn has_failed(&self, from: &[u8; 16], now: Moment) -> bool {
+        let partner = self.others.get(from).map(|other| &other.partner);
+        partner.is_some_and(|partner| partner.has_failed() && partner.takes_part(now))
     }
 
     fn known_catalogue(&self, digest: &[u8; 16]) -> Option<Arc<Catalogue>> {

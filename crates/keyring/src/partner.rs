@@ -100,6 +100,13 @@ impl<S> Partner<S> {
         self.failures = self.failures.saturating_add(1);
     }
 
+    /// Counts a fetch that was answered without what the member says it has. It is asked again soon, for what is new there,
+    /// unless it is skipped.
+    pub(crate) fn fetch_was_useless(&mut self, now: Moment) {
+        self.failures = self.failures.saturating_add(1);
+        self.ask_from = now + if self.is_skipped() { RETRY_MAX } else { RETRY_MIN };
+    }
+
     pub(crate) fn fetch_worked(&mut self) {
         self.failures = 0;
     }

@@ -232,8 +232,8 @@ impl Keyring {
     }
 
     /// Returns whether the last fetch from the member with this start failed.
-    pub fn has_failed(&self, from: &[u8; 16]) -> bool {
-        self.others.get(from).is_some_and(Partner::has_failed)
+    pub fn has_failed(&self, from: &[u8; 16], now: Moment) -> bool {
+        self.others.get(from).is_some_and(|other| other.has_failed() && other.takes_part(now))
     }
 
     /// Returns whether it has this key.

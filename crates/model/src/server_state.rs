@@ -45,6 +45,8 @@ fn stored<T: Copy>(all: &[T], number: u8) -> T {
 pub struct ServerState {
     health: AtomicU8,
     administrative: AtomicU8,
+    /// How often it has been set to maintenance.
+    maintenances: AtomicU32,
     /// The weight set at run time, plus one; zero: none, the configured one applies.
     weight_plus_one: AtomicU32,
     /// End of the current ejection by passive health checking; zero when not ejected.
@@ -136,8 +138,16 @@ impl ServerState {
         stored(Administrative::ALL, self.administrative.load(Relaxed))
     }
 
+    /// Returns how often it has been set to maintenance.
+    pub fn maintenances(&self) -> u32 {
+        self.maintenances.load(Relaxed)
+    }
+
     /// Sets the administrative state.
     pub fn set_administrative(&self, state: Administrative) {
+        if state == Administrative::Maintenance {
+            self.maintenances.fetch_add(1, Relaxed);
+        }
         self.administrative.store(state as u8, Relaxed);
     }
 

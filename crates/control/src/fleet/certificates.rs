@@ -86,8 +86,8 @@ impl FleetCertificates {
         self.fleet.next_due()
     }
 
-    pub(super) fn has_failed(&self, from: &[u8; 16]) -> bool {
-        self.fleet.has_failed(from)
+    pub(super) fn has_failed(&self, from: &[u8; 16], now: Moment) -> bool {
+        self.fleet.has_failed(from, now)
     }
 
     /// Does what is due. Returns the message for all other members, if there is one.
@@ -95,7 +95,7 @@ impl FleetCertificates {
         self.publish_changes(channel, now);
         self.answers.retain(|from, _| self.fleet.is_answered(&from.0, now));
         while let Some(peer) = self.fleet.fetch(now) {
-            let wanted = self.fleet.catalogue().entries.clone();
+            let wanted = self.fleet.versions(now);
             if !channel.ask(&peer, Want::Certificates(Arc::new(wanted))) {
                 self.fleet.not_fetched(peer.start, now);
             }

@@ -55,6 +55,9 @@ pub(super) struct Member {
     counts: DatagramCounts,
     /// When conflicts of names were last looked at, and how many there had been.
     conflicts: (Moment, u64),
+    were_many_conflicts: bool,
+    /// There were many between both of the last two looks. A restart after a crash may cause many once: messages for the
+    /// former process.
     has_name_conflict: bool,
     received: Vec<u8>,
     opened: Vec<u8>,
@@ -118,6 +121,7 @@ impl Member {
             peers: Vec::new(),
             counts: DatagramCounts::default(),
             conflicts: (now, 0),
+            were_many_conflicts: false,
             has_name_conflict: false,
             received: vec![0; DATAGRAM_MAX + 1],
             opened: Vec::new(),
@@ -392,7 +396,9 @@ impl Member {
         }
         let conflicts = self.membership.counts().name_conflicts;
         self.conflicts = (now, conflicts);
-        self.has_name_conflict = conflicts - before >= CONFLICTS_MIN;
+        let are_many = conflicts - before >= CONFLICTS_MIN;
+        self.has_name_conflict = are_many && self.were_many_conflicts;
+        self.were_many_conflicts = are_many;
         if self.has_name_conflict {
             let name = &self.membership.own().name;
             tracing::warn!(%name, "another process of the fleet has this balancer's name; give each its own `name` in [fleet]");

@@ -10,7 +10,7 @@ use super::state::{FleetProblem, FleetState};
 
 type Key = (FleetProblemKind, Arc<str>);
 
-/// At most so many missing addresses are problems: a source may list thousands.
+/// At most this many missing addresses are reported: a source may list thousands.
 const MISSING_MAX: usize = 64;
 
 /// Since when each problem has lasted.

@@ -193,8 +193,8 @@ impl Secrets {
             return Some(TicketsState { error, ..TicketsState::default() });
         };
         let has_failed = |(from, kind): &([u8; 16], SecretKind)| match kind {
-            SecretKind::TicketKeys => self.tickets.has_failed(from),
-            SecretKind::Certificates => self.certificates.has_failed(from),
+            SecretKind::TicketKeys => self.tickets.has_failed(from, now),
+            SecretKind::Certificates => self.certificates.has_failed(from, now),
         };
         let failed =
             self.errors.iter().find(|(of, _)| has_failed(of)).map(|(_, error)| error.clone());
@@ -207,27 +207,32 @@ impl Secrets {
         let Fetched { from, address, kind, contents } = fetched;
         let of = (from.0, kind);
         let error = match contents {
-            Ok(contents) => {
-                self.errors.remove(&of);
-                match contents {
-                    Contents::TicketKeys(keys) => self.tickets.on_fetched(from, &keys, now),
-                    Contents::Certificates(received) => {
-                        self.certificates.on_fetched(from, received, now);
-                    }
-                }
-                return;
+            Ok(Contents::TicketKeys(keys)) => {
+                self.tickets.on_fetched(from, &keys, now);
+                None
             }
-            Err(error) => format!("cannot fetch {kind} from {address}: {error}"),
+            Ok(Contents::Certificates(received)) => {
+                self.certificates.on_fetched(from, received, now);
+                let has_failed = self.certificates.has_failed(&from.0, now);
+                has_failed.then(|| format!("{address} lists certificates that it does not give"))
+            }
+            Err(error) => {
+                match kind {
+                    SecretKind::TicketKeys => self.tickets.not_fetched(from, now),
+                    SecretKind::Certificates => self.certificates.not_fetched(from, now),
+                }
+                Some(format!("cannot fetch {kind} from {address}: {error}"))
+            }
+        };
+        let Some(error) = error else {
+            self.errors.remove(&of);
+            return;
         };
         self.failed += 1;
         let consequence = match kind {
-            SecretKind::TicketKeys => {
-                self.tickets.not_fetched(from, now);
-                "clients that come from there make full handshakes here"
-            }
+            SecretKind::TicketKeys => "clients that come from there make full handshakes here",
             SecretKind::Certificates => {
-                self.certificates.not_fetched(from, now);
-                "this member does not get that member's certificates and does not answer its ACME challenges"
+                "this member does not get that member's certificates and may not answer its ACME challenges"
             }
         };
         if self.errors.get(&of) != Some(&error) {

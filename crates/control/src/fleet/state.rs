@@ -39,7 +39,7 @@ pub struct FleetState {
     pub counts: DatagramCounts,
     /// Messages from another process that has this member's name.
     pub name_conflicts: u64,
-    /// Whether there were at least ten within a minute: more than a restart causes.
+    /// Whether there were at least ten in each of two minutes: more than a restart causes.
     pub has_name_conflict: bool,
     /// How often this member joined again after the others had declared it down.
     pub rejoins: u64,

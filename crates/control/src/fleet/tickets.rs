@@ -79,8 +79,8 @@ impl FleetTickets {
         self.ring.next_due()
     }
 
-    pub(super) fn has_failed(&self, from: &[u8; 16]) -> bool {
-        self.ring.has_failed(from)
+    pub(super) fn has_failed(&self, from: &[u8; 16], now: Moment) -> bool {
+        self.ring.has_failed(from, now)
     }
 
     /// Does what is due. Returns the message for all other members, if there is one.

@@ -1,6 +1,6 @@
 //! No member of the fleet answers at an address where the configuration or its source lists one.
 //!
-//! **When.** For a minute, no live member has had an address that `members` or `discover` in `[fleet]` lists. Warning.
+//! **When.** For a minute, an address in `members` or from `discover` in `[fleet]` has belonged to no live member. Warning.
 //!
 //! **Why.** The member does not run, cannot be reached, or has another key. The others run its health checks. Its shares
 //! of concurrency limits and rate limits for the whole fleet stay unused, because it may still be running behind a
@@ -8,7 +8,7 @@
 //!
 //! **What to do.** If the member was removed, remove its address from the list. If it runs, read its own `weir status`,
 //! open its port for UDP (and for TCP, with `tls`) between members, and compare `advertise` there with the address in the
-//! list here: they must be the same. That is true of this balancer's own address in the list, too.
+//! list here: they must be the same. This balancer's own entry in the list must equal its `advertise`, too.
 //! `weir_fleet_datagrams_total` counts datagrams with an unknown key.
 
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(super) fn check(traffic: &Traffic, out: &mut Out) {
         out.finding(FLEET, Severity::Warning, Certainty::Certain, what)
             .evidence(Evidence::text("missing for", since))
             .evidence(Evidence::count("live members", fleet.members, ""))
-            .why("Their shares of limits for the whole fleet stay unused, because they may still be running.")
+            .why("The shares that missing members have of limits for the whole fleet stay unused, because they may still be running.")
             .remedy(
                 "Start them and open their port between members, or remove them from the list of members",
                 &["weir status"],

@@ -1,10 +1,10 @@
 //! This balancer is not a member of its fleet, or another process has its name.
 //!
-//! **When.** This process has not been able to join its fleet for 30 seconds, or in two minutes in
-//! a row at least ten messages came from another process with the same name. Warning.
+//! **When.** This process has not been able to join its fleet for 30 seconds, or at least ten messages
+//! came from another process with the same name in each of two minutes. Warning.
 //!
-//! **Why.** A balancer that is not a member runs all health checks itself. It has no slots of concurrency limits for the
-//! whole fleet, so requests to these services wait or are refused, and it counts only its own requests for rate limits of
+//! **Why.** A balancer that is not a member runs all health checks itself. It has no slots of services with
+//! `in_flight_scope = "fleet"`, so requests to them wait or are refused, and it counts only its own requests for rate limits of
 //! the fleet. If two processes have the same name, each replaces the other in the lists of the other members, again and
 //! again.
 //!
@@ -23,8 +23,6 @@ use crate::words;
 
 /// The port of the previous process is free sooner.
 const FOR_S_MIN: u64 = 30;
-/// A member that restarts after a crash receives messages for its former process, for less than a minute.
-const CONFLICT_FOR_S_MIN: u64 = 60;
 
 pub(super) fn check(traffic: &Traffic, out: &mut Out) {
     let Some(fleet) = &traffic.fleet else { return };
@@ -41,8 +39,7 @@ pub(super) fn check(traffic: &Traffic, out: &mut Out) {
                 .source(FLEET_STATE),
         );
     }
-    if let Some(problem) = fleet.lasting(FleetProblemKind::NameConflict, CONFLICT_FOR_S_MIN).next()
-    {
+    if let Some(problem) = fleet.lasting(FleetProblemKind::NameConflict, 0).next() {
         let what =
             format!("Another process of the fleet has this balancer's name, {}.", problem.subject);
         out.push(

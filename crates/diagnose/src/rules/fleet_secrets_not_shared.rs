@@ -2,7 +2,7 @@
 //!
 //! **When.** For two minutes, a live member has announced neither session ticket keys nor certificates, or they could not
 //! be fetched from a member, or this balancer could not offer its own (`tls` is invalid, or the TCP port is in use). A
-//! member announces nothing if it has not for the 16 seconds since it joined, or for a minute. Warning.
+//! member counts as silent if it has announced nothing within 16 seconds of joining, or for a minute. Warning.
 //!
 //! **Why.** Clients that come from one of these balancers to another make full handshakes, which cost both sides CPU
 //! time. A certificate that one of them obtains by ACME does not reach the other, which orders it again.

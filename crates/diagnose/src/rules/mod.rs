@@ -350,7 +350,7 @@ const BALANCER: &str = "the balancer's own traffic";
 /// The subject of findings about the fleet.
 const FLEET: &str = "fleet";
 const FLEET_STATE: &[&str] = &["the state of the fleet in /api/v1/fleet"];
-/// At most so many members are named in a finding.
+/// At most this many members are named in a finding.
 const FLEET_SHOWN_MAX: usize = 3;
 const TRAFFIC: &str = "the balancer's traffic of the last seconds";
 

@@ -100,7 +100,7 @@ fn a_quiet_screen_costs_few_bytes_and_ctrl_c_ends_it() {
     let _weir = Weir::start(&scene, &scene.one_service("", &[app.address()]));
     let mut top = Terminal::start(&["top", "--admin", &scene.admin().to_string()], 80, 24);
     // The sentence above may be a finding about this host, on which other tests run.
-    top.wait_for(&["> app", &format!("{} ", app.address()), "ready"], SOON);
+    top.wait_for(&[">  app", &format!("{} ", app.address()), "ready"], SOON);
     let before = top.bytes();
     wait::measure_for(Duration::from_secs(4));
     let bytes = top.bytes() - before;

@@ -14,6 +14,11 @@ const NOT_MADE: &[(&str, &str)] = &[
          `crates/proxy/src/isolate/tests.rs`, by an exchange that panics in the tests' build alone",
     ),
     ("listener_changed", "it needs a reload: made in `reload_security`"),
+    ("misdirected_request", "it needs a certificate: made in `tls`"),
+    (
+        "proxy_configuration_error",
+        "no file can demand it, only an object of Kubernetes: made in `kubernetes`",
+    ),
     (
         "authentication_overloaded",
         "nine passwords of one client must wait at the same time, and keep a processor busy meanwhile: made \

@@ -72,6 +72,7 @@ fn preflights_are_answered_before_authentication_and_by_no_server() {
         "allow-headers=x-key",
         "allow-methods=PUT",
         "allow-origin=https://app.example.com",
+        "expose-headers=x-total",
         "max-age=600",
         "vary=Origin",
     ];

@@ -106,6 +106,9 @@ fn redirects_keep_what_they_do_not_name() {
         [[route]]
         path = \"/docs\"
         redirect = { path = \"/manual\" }
+        [[route]]
+        path = \"/news\"
+        redirect = { full_path = \"/\" }
     ";
     let weir = Weir::start(&scene, &scene.config("", routes));
     let location = |target: &str, host: &str| {
@@ -118,6 +121,7 @@ fn redirects_keep_what_they_do_not_name() {
     let (status, to) = location("/docs/page?x", "a.example");
     assert_eq!(status, 308);
     assert!(to.ends_with("/manual/page?x"), "{to}");
+    assert_eq!(location("/news/2026/11?x", "a.example").1, "http://a.example/?x");
 }
 
 #[test]
@@ -169,6 +173,57 @@ fn a_split_follows_its_weights() {
     // Binomial with p = 0.1: a standard deviation of 9.5; five of them on both sides.
     let second = seen["app12"];
     assert!((52..=148).contains(&second), "{seen:?}");
+}
+
+#[test]
+fn a_branch_changes_fields_after_its_route_or_refuses_its_share() {
+    let Some(scene) = Scene::new("routes-branches", &["python3"]) else {
+        return;
+    };
+    let (_apps, services) = three(&scene);
+    let routes = "
+        [[route]]
+        path = \"/app\"
+        rewrite = { full_path = \"/index.html\" }
+        request_header = { set = { X-A = \"route\", X-B = \"route\" } }
+        response_header = { set = { X-From = \"route\" } }
+        split = [
+          { service = \"one\" },
+          { service = \"two\", request_header = { set = { X-A = \"branch\" }, remove = [\"X-B\"] }, response_header = { add = { X-From = \"branch\" } } },
+          { deny = 503 },
+        ]
+    ";
+    let weir = Weir::start(&scene, &scene.config("", &format!("{routes}\n{services}")));
+    let mut connection = http::Connection::open(weir.front()).unwrap();
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    for _ in 0..300 {
+        let answer = connection.get("/app/deep?q", &[]).unwrap();
+        if answer.status == 503 {
+            assert_eq!(answer.field("x-from"), None, "it is no response of a server");
+            assert!(answer.field("proxy-status").unwrap().contains("http_request_denied"));
+            *seen.entry("refused".to_owned()).or_default() += 1;
+            continue;
+        }
+        let echo = answer.json();
+        assert_eq!(echo["target"], "/index.html?q");
+        let value = |name: &str| {
+            let rows = echo["fields"].as_array().unwrap().iter();
+            let mut named = rows.filter(|row| row[0].as_str().unwrap().eq_ignore_ascii_case(name));
+            named.next().map(|row| row[1].as_str().unwrap().to_owned())
+        };
+        let from: Vec<_> = answer.head.lines().filter(|line| line.starts_with("x-from:")).collect();
+        let (a, b, from_expected) = match served_by(&answer) {
+            "app11" => ("route", Some("route"), 1),
+            _ => ("branch", None, 2),
+        };
+        assert_eq!(value("x-a").as_deref(), Some(a), "{echo}");
+        assert_eq!(value("x-b").as_deref(), b, "{echo}");
+        assert_eq!(from.len(), from_expected, "{}", answer.head);
+        *seen.entry(served_by(&answer).to_owned()).or_default() += 1;
+    }
+    // Binomial with p = 1/3: a standard deviation of 8.2; five of them on both sides.
+    assert_eq!(seen.len(), 3, "{seen:?}");
+    assert!(seen.values().all(|count| (59..=141).contains(count)), "{seen:?}");
 }
 
 #[test]

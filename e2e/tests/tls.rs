@@ -110,6 +110,43 @@ fn the_server_name_chooses_the_certificate() {
 }
 
 #[test]
+fn a_connection_to_one_host_carries_no_requests_for_another() {
+    let Some(scene) = Scene::new("tls-hosts", &["nginx", "openssl"]) else {
+        return;
+    };
+    let nginx = Nginx::start(&scene, 11, "");
+    let ca = Authority::new(&scene, "ca");
+    let all = ca.issue("all", &["a.example.com", "*.example.com", "example.org"]);
+    let hosts = "hosts = [\"a.example.com\", \"*.example.com\", \"c.example.com\"]\n";
+    let listener = format!("{hosts}{}", tls(&[&all], ""));
+    let weir = Weir::start(&scene, &config(&scene, &listener, "", &[nginx.address()]));
+    for (server_name, host, status) in [
+        (Some("a.example.com"), "a.example.com", "200"),
+        (Some("A.example.com"), "A.EXAMPLE.com:443", "200"),
+        (Some("x.example.com"), "y.example.com", "200"),
+        (Some("x.example.com"), "a.example.com", "421"),
+        (Some("a.example.com"), "x.example.com", "421"),
+        (Some("c.example.com"), "a.example.com", "421"),
+        (None, "a.example.com", "421"),
+        (Some("a.example.com"), "example.org", "404"),
+        (Some("example.org"), "a.example.com", "421"),
+    ] {
+        let name = server_name.map_or(vec!["-noservername"], |name| vec!["-servername", name]);
+        let ask = format!("GET /status HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let seen = s_client(&scene, weir.front(), &name, &ask);
+        let expected = format!("HTTP/1.1 {status} ");
+        assert!(seen.stdout.contains(&expected), "{server_name:?} {host}: {seen:?}");
+    }
+    let line = wait::until("the access line with both names", SOON, || {
+        let is_it = |line: &Value| line["tls"]["server_name"] == "example.org";
+        weir.access().into_iter().find(is_it)
+    });
+    assert_eq!(line["cause"], "misdirected_request");
+    assert_eq!((&line["fault"], &line["host"]), (&"client".into(), &"a.example.com".into()));
+    assert_eq!(wait_for_cause(&weir, "destination_not_found")["host"], "example.org");
+}
+
+#[test]
 fn certificates_of_a_directory_come_and_go() {
     let Some(scene) = Scene::new("tls-directory", &["nginx", "openssl"]) else {
         return;

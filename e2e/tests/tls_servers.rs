@@ -313,6 +313,49 @@ fn tls_is_taken_off_for_a_tcp_service() {
 }
 
 #[test]
+fn tls_is_taken_off_by_server_name() {
+    let Some(scene) = Scene::new("tls-tcp-names", &["openssl"]) else {
+        return;
+    };
+    let pair = Authority::new(&scene, "ca").issue("a", &["a.example.com", "*.b.example.com"]);
+    let says = |host: u8, text: &'static str| {
+        Rogue::start(scene.address(host, 8080), move |peer| {
+            peer.head();
+            peer.say(format!("HTTP/1.0 200 OK\r\n\r\n{text}"));
+        })
+    };
+    let _servers = [says(11, "from a"), says(12, "from b")];
+    let front = scene.address(1, 8443);
+    let text = format!(
+        "workers = 2\n[admin]\naddress = \"{}\"\n\
+         [[listener]]\naddress = \"{front}\"\nprotocol = \"tcp\"\n\
+         server_names = {{ \"a.example.com\" = \"a\", \"*.b.example.com\" = \"b\" }}\n\
+         tls = {{ certificates = [{}] }}\n[service.a]\n{}[service.b]\n{}",
+        scene.admin(),
+        pair.table(),
+        server_tables("a", [scene.address(11, 8080)]),
+        server_tables("b", [scene.address(12, 8080)])
+    );
+    let weir = Weir::start(&scene, &text);
+    for (words, expected) in [
+        (&["-servername", "a.example.com"][..], Some("from a")),
+        (&["-servername", "X.B.example.com"], Some("from b")),
+        (&["-servername", "c.example.com"], None),
+        (&["-noservername"], None),
+    ] {
+        let seen = s_client(&scene, front, words, ASK);
+        assert_eq!(shown(&seen), expected.map(|_| "a.example.com"), "{words:?} {seen:?}");
+        let text = expected.unwrap_or_default();
+        assert!(seen.stdout.contains(text), "{words:?} {seen:?}");
+    }
+    wait::until("two connections for names without a service", SOON, || {
+        let lines = weir.access();
+        let refused = lines.iter().filter(|line| line["cause"] == "destination_not_found");
+        (refused.count() == 2).then_some(())
+    });
+}
+
+#[test]
 fn an_idle_tunnel_ends_with_close_notify_on_both_sides() {
     let Some(scene) = Scene::new("tls-tcp-idle", &["openssl"]) else {
         return;

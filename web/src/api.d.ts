@@ -19,6 +19,7 @@ export type Status = {
   acme: Acme | null;
   published_routes: TagSource | null;
   fleet: FleetSummary | null;
+  kubernetes: Kubernetes | null;
 };
 
 export type Connections = {
@@ -163,6 +164,20 @@ export type FleetTickets = {
   connections_refused: number;
 };
 
+export type Kubernetes = {
+  running: boolean;
+  connected: boolean;
+  disconnected_for_ms: number | null;
+  error: string | null;
+  awaited: Array<string>;
+  leading: boolean;
+  writes_waiting: number;
+  failing: Record<string, string>;
+  forbidden: Array<string>;
+  absent: Array<string>;
+  unreadable: Record<string, string>;
+};
+
 export type Services = {
   services: Array<Service>;
 };
@@ -207,7 +222,7 @@ export type Server = {
 };
 
 export type Listing = {
-  source: "consul" | "nomad" | "etcd" | "dns_srv" | "files" | "file_sd" | "http_sd";
+  source: "consul" | "nomad" | "etcd" | "kubernetes" | "dns_srv" | "files" | "file_sd" | "http_sd";
   object: string;
   index: number | null;
   standing: "listed" | "maintenance" | "critical" | "held" | "flapping" | "overridden";
@@ -280,6 +295,7 @@ export type ExplainedRoute = {
 
 export type RouteService = {
   name: string;
+  status: number | null;
   weight: number;
 };
 

@@ -34,9 +34,24 @@ const configuration = {
       rate_limits: [{ requests: 10, per_ms: 1000, by: "client" }],
       authenticate: "staff",
     },
-    { name: "gone", path: { exact: "/old" }, action: { redirect: { status: 308, host: "b.example", port: null } } },
+    {
+      name: "gone",
+      path: { exact: "/old" },
+      action: { redirect: { status: 308, host: "b.example", port: null, path: { whole: "/new" } } },
+    },
     { name: "rest", path: { prefix: "/" }, action: forward("cat", "nowhere") },
     { name: "denied", action: { deny: 403 } },
+    {
+      name: "shed",
+      action: {
+        forward: {
+          split: [
+            { service: "beyond", weight: 3 },
+            { deny: 503, weight: 1 },
+          ],
+        },
+      },
+    },
   ],
 };
 
@@ -57,9 +72,10 @@ test("routes say what matches, where requests go, and what applies to them", () 
         "GET · a.example · /catalog and below · header X-Team = search · client in 10.0.0.0/8",
         "catalog",
       ],
-      ["gone", "all", "/old only", "redirects (308) to host b.example"],
+      ["gone", "all", "/old only", "redirects (308) to host b.example, path /new"],
       ["rest", "all", "any request", "cat,nowhere"],
       ["denied", "all", "any request", "answers 403"],
+      ["shed", "all", "any request", "beyond,answers 503"],
       ["tcp db", "db", "server name a.example", "cat"],
       ["tcp db", "db", "any other server name", "cat"],
     ],

@@ -197,7 +197,13 @@ impl Scene {
     fn set_renewal_info(&self, chain: &str, answer: &str) {
         let body = serde_json::json!({ "Certificate": chain, "ARIResponse": answer }).to_string();
         let ca = material("ca.pem", &self.pki.ca);
-        let tls = model::ServiceTls { name: None, verify: true, ca, certificate: None };
+        let tls = model::ServiceTls {
+            name: None,
+            names: Vec::new(),
+            verify: true,
+            ca,
+            certificate: None,
+        };
         let tls = tls::client(&tls, &[]).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let limits = transport::client::ExchangeLimits { timeout: PATIENCE, body_max_bytes: 4096 };

@@ -86,12 +86,14 @@ pub struct ExplainedRequest {
     pub client: Option<String>,
 }
 
-/// A service of a route.
+/// A branch of a route's split: a service, or a status that Weir answers with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RouteService {
-    /// Its name.
+    /// The service's name; empty if requests get `status`.
     pub name: String,
+    /// The status that requests are answered with at once, instead of going to a service.
+    pub status: Option<u16>,
     /// Its share relative to the others.
     pub weight: u32,
 }

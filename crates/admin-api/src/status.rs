@@ -1,5 +1,7 @@
 //! `/api/v1/status`: one process.
 
+use std::collections::BTreeMap;
+
 use model::ProtocolWord;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,6 +42,37 @@ pub struct Status {
     /// The fleet of balancers that this one belongs to; null: there is none, or this process has not joined it yet or
     /// has left it.
     pub fleet: Option<FleetSummary>,
+    /// The connection to Kubernetes; null: there is none.
+    pub kubernetes: Option<Kubernetes>,
+}
+
+/// The connection to the API server of Kubernetes. What was read stays in use, whatever happens to it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Kubernetes {
+    /// Whether the thread runs that reads the cluster. Without it, changes are not seen until Weir is restarted.
+    pub running: bool,
+    /// Whether the API server answers.
+    pub connected: bool,
+    /// Milliseconds for which it has not answered; null if it answers.
+    pub disconnected_for_ms: Option<f64>,
+    /// The last failure; null if there was none.
+    pub error: Option<String>,
+    /// What has not been read yet at the start. Gateways are served once it is empty.
+    pub awaited: Vec<String>,
+    /// Whether this instance writes statuses and Services.
+    pub leading: bool,
+    /// Writes that wait or are under way.
+    pub writes_waiting: usize,
+    /// What cannot be read at the moment, such as `httproutes`, with the reason.
+    pub failing: BTreeMap<String, String>,
+    /// What the API server forbids, such as `list secrets`.
+    pub forbidden: Vec<String>,
+    /// The kinds of the Gateway API that are not installed.
+    pub absent: Vec<String>,
+    /// Objects that Weir cannot read and ignores, as `Kind namespace/name`, with the reason. At most 100, besides
+    /// Gateways.
+    pub unreadable: BTreeMap<String, String>,
 }
 
 /// Certificates that are obtained and renewed by ACME.

@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use admin_api::fleet::Fleet;
+use admin_api::status::Kubernetes;
 use decide::{Published, ServiceView};
 use model::{Address, FleetProblemKind, Health, Maintained, Moment};
 use observe::exposition::protobuf::MetricFamily;
 use observe::exposition::{
     CertificateGauges, FindingGauges, FleetGauges, FleetRateGauges, FleetSlotGauges,
-    FleetTicketGauges, Format, Gauges, ListenerGauges, ServerGauges, ServiceGauges, write,
+    FleetTicketGauges, Format, Gauges, KubernetesGauges, ListenerGauges, ServerGauges,
+    ServiceGauges, write,
 };
 
 use crate::Exposed;
@@ -60,6 +62,7 @@ fn gauges<'a>(
         probes: (sources.probes)(),
         sources: sources.server_source_gauges.as_ref().map(|all| all()).unwrap_or_default(),
         fleet: sources.fleet.as_ref().and_then(|fleet| fleet()).map(fleet_gauges),
+        kubernetes: sources.kubernetes.as_ref().map(|state| kubernetes_gauges(&state())),
         telemetry: sources.telemetry.as_ref().map(|counts| counts()).unwrap_or_default(),
     }
 }
@@ -148,6 +151,16 @@ fn servers<'a>(
             latency: &endpoint.state.latency,
         }
     })
+}
+
+fn kubernetes_gauges(state: &Kubernetes) -> KubernetesGauges {
+    KubernetesGauges {
+        is_connected: state.running && state.connected,
+        is_leading: state.running && state.leading,
+        failing: state.failing.len(),
+        unreadable: state.unreadable.len(),
+        writes_waiting: state.writes_waiting,
+    }
 }
 
 /// Problems of the fleet count from this age on: a rolling restart does not raise an alert.

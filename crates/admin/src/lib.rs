@@ -42,7 +42,7 @@ use admin_api::fleet::{Fleet, FleetConfirmation};
 use admin_api::published::PublishedRoutes;
 use admin_api::receipt;
 use admin_api::services::ServiceSource;
-use admin_api::status::{Acme, Registration};
+use admin_api::status::{Acme, Kubernetes, Registration};
 use decide::Registry;
 use history::History;
 use model::{Address, Snapshot};
@@ -144,6 +144,8 @@ pub struct Sources {
     pub fleet_order: Option<FleetOrderer>,
     /// Certificates by ACME, for `/api/v1/status`.
     pub acme: Option<Source<Option<Acme>>>,
+    /// The connection to Kubernetes, for `/api/v1/status` and `/metrics`; `None`: there is none.
+    pub kubernetes: Option<Source<Kubernetes>>,
     /// Whether servers may be changed now.
     pub switches: Switches,
 }
@@ -177,6 +179,7 @@ impl Default for Sources {
             fleet: None,
             fleet_order: None,
             acme: None,
+            kubernetes: None,
             switches: Switches::default(),
         }
     }

@@ -1,10 +1,13 @@
 //! A configuration as JSON, defaults included. For the admin API and for `weir check --json`.
 
+use std::sync::Arc;
+
 use model::{
-    Action, Address, Balance, Certificate, CheckKind, Consul, Content, ContentCoding, Discover,
-    ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch, Fleet, Listener, Log, LogSample,
-    Maintenance, Nomad, Otlp, PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route,
-    RouteTagFormat, ServerSource, Service, ServiceTls, Snapshot, Text, UnknownNames,
+    Action, Address, Balance, Certificate, CheckKind, ClientCertificateMode, Consul, Content,
+    ContentCoding, Discover, ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch, Fleet,
+    GatewayExposure, Kubernetes, Listener, Log, LogSample, Maintenance, Nomad, Otlp, PathChange,
+    PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, RouteTagFormat, ServerSource,
+    Service, ServiceTls, Snapshot, SplitTarget, TcpSplit, Text, TlsMode, UnknownNames,
 };
 use serde_json::{Value, json};
 
@@ -67,6 +70,7 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
         "consul": snapshot.registries.consul.as_deref().map(consul),
         "nomad": snapshot.registries.nomad.as_deref().map(nomad),
         "etcd": snapshot.registries.etcd.as_deref().map(etcd),
+        "kubernetes": snapshot.kubernetes.as_deref().map(kubernetes),
         "fleet": snapshot.fleet.as_deref().map(fleet),
         "listeners": snapshot.listeners.iter().map(|l| listener(l, snapshot)).collect::<Value>(),
         "routes": snapshot.routes.iter().map(|r| route(r, snapshot, id)).collect::<Value>(),
@@ -84,7 +88,7 @@ fn log(log: &Log) -> Value {
         "access": log.access.to_string(),
         "format": log.format.as_str(),
         "fields": log.fields.as_ref().map(|fields| {
-            fields.iter().map(ToString::to_string).collect::<Vec<_>>()
+            texts(fields.iter())
         }),
         "redact_query": match &log.redact_query {
             RedactQuery::Nothing => json!([]),
@@ -98,18 +102,36 @@ fn log(log: &Log) -> Value {
     })
 }
 
+fn texts(all: impl Iterator<Item: ToString>) -> Vec<String> {
+    all.map(|one| one.to_string()).collect()
+}
+
 /// Returns shares by result.
 fn shares(sample: &LogSample) -> Value {
     let shares = sample.0.iter().map(|(of, share)| (of.to_string(), json!(share)));
     Value::Object(shares.collect())
 }
 
+/// Returns the service that the connections of a listener go to, and those by server name. Of several services, which
+/// only Kubernetes makes, it is the first.
+fn connections_to(protocol: &Protocol, snapshot: &Snapshot) -> (Option<Arc<str>>, Value) {
+    let first =
+        |split: &TcpSplit| split.services().next().map(|id| Arc::clone(&snapshot.service(id).name));
+    match protocol {
+        Protocol::Http => (None, Value::Null),
+        Protocol::Tcp(split) => (first(split), Value::Null),
+        Protocol::Tls(names) => {
+            let others = names.mode(None).and_then(TlsMode::split).and_then(first);
+            let named = names.iter().filter(|(name, _)| name != "*").map(
+                |(name, mode)| json!({ "name": name, "service": mode.split().and_then(first) }),
+            );
+            (others, named.collect())
+        }
+    }
+}
+
 fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
-    let to = match &listener.protocol {
-        Protocol::Http => None,
-        Protocol::Tcp(id) => Some(*id),
-        Protocol::TlsPassthrough { otherwise, .. } => *otherwise,
-    };
+    let (to, names) = connections_to(&listener.protocol, snapshot);
     json!({
         "name": listener.name.as_ref(),
         "address": listener.address,
@@ -118,16 +140,8 @@ fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
             "group": listener.socket.group,
         })),
         "protocol": listener.protocol.word().as_str(),
-        "service": to.map(|id| snapshot.service(id).name.as_ref()),
-        "server_names": match &listener.protocol {
-            Protocol::Http | Protocol::Tcp(_) => Value::Null,
-            Protocol::TlsPassthrough { names, .. } => names
-                .iter()
-                .map(|(name, id)| {
-                    json!({ "name": name.to_string(), "service": snapshot.service(*id).name })
-                })
-                .collect(),
-        },
+        "service": to,
+        "server_names": names,
         "tls": listener.tls.as_ref().map(|tls| json!({
             "certificates": tls.certificates.iter().map(certificate).collect::<Value>(),
             "unknown_names": match &tls.unknown_names {
@@ -138,14 +152,15 @@ fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
             "version_min": tls.version_min.as_str(),
             "client_certificates": tls.client_certificates.as_ref().map(|clients| json!({
                 "ca": clients.ca.path,
-                "required": clients.required,
+                "required": clients.mode == ClientCertificateMode::Required,
+                "verified": clients.mode != ClientCertificateMode::Unverified,
             })),
             "ciphers": tls.ciphers,
             "hsts_s": tls.hsts.map(|hsts| hsts.as_secs()),
         })),
         "http2": listener.http2.map(|http2| json!({ "streams_max": http2.streams_max })),
-        "proxy_protocol":
-            listener.proxy_protocol.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "hosts": listener.hosts.as_ref().map(|hosts| texts(hosts.iter())),
+        "proxy_protocol": texts(listener.proxy_protocol.iter()),
         "register": listener.register.as_ref().map(|entry| json!({
             "consul": entry.service,
             "id": entry.id,
@@ -155,7 +170,7 @@ fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
         })),
         "backlog": listener.backlog,
         "connections_max": listener.connections_max,
-        "trusted": listener.trusted.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "trusted": texts(listener.trusted.iter()),
         "client_address": {
             "field": listener.client_address.field.name(),
             "hops": listener.client_address.hops,
@@ -199,7 +214,7 @@ fn route(
         "method": matches.method,
         "header": pairs(&matches.fields),
         "query": pairs(&matches.query),
-        "conditions": matches.conditions.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "conditions": texts(matches.conditions.iter()),
         "action": action(&route.action, snapshot),
         "authenticate": route.authentication().map(|id| &*snapshot.authentication(id).name),
         "rate_limits": route.rate_limits().map(|limit| json!({
@@ -213,7 +228,7 @@ fn route(
             "headers": limit.is_announced,
         })).collect::<Vec<_>>(),
         "cors": route.cors().map(|rules| json!({
-            "origins": rules.origins.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "origins": texts(rules.origins.iter()),
             "methods": rules.methods,
             "headers": rules.headers,
             "expose": rules.expose,
@@ -256,9 +271,16 @@ fn or_slash(path: &str) -> &str {
     if path.is_empty() { "/" } else { path }
 }
 
+fn path_change(change: &PathChange) -> Value {
+    match change {
+        PathChange::Prefix(to) => json!({ "prefix": or_slash(to) }),
+        PathChange::Whole(to) => json!({ "whole": to }),
+    }
+}
+
 fn action(action: &Action, snapshot: &Snapshot) -> Value {
     match action {
-        Action::Deny(status) => json!({ "deny": status }),
+        Action::Deny(denial) => json!({ "deny": denial.status }),
         Action::Respond(Respond::Ready(services)) => {
             let names = services.iter().map(|id| &*snapshot.service(*id).name);
             json!({ "respond": { "ready": names.collect::<Value>() } })
@@ -273,17 +295,27 @@ fn action(action: &Action, snapshot: &Snapshot) -> Value {
             "scheme": redirect.scheme,
             "host": redirect.host,
             "port": redirect.port,
-            "path": redirect.path.as_deref().map(or_slash),
+            "path": redirect.path.as_ref().map(path_change),
         }}),
         Action::Forward(forward) => {
-            let split = forward.to.iter().map(|split| {
-                let name = snapshot.service(split.service).name.as_ref();
-                json!({ "service": name, "weight": split.weight })
+            let split = forward.to.iter().map(|branch| {
+                let mut value = match branch.to {
+                    SplitTarget::Service(id) => {
+                        json!({ "service": snapshot.service(id).name.as_ref() })
+                    }
+                    SplitTarget::Deny(denial) => json!({ "deny": denial.status }),
+                };
+                value["weight"] = json!(branch.weight);
+                if let Some(fields) = &branch.fields {
+                    value["request_header"] = changes(&fields.own.request);
+                    value["response_header"] = changes(&fields.own.response);
+                }
+                value
             });
             json!({ "forward": {
                 "split": split.collect::<Value>(),
                 "rewrite": {
-                    "prefix": forward.rewrite.prefix.as_deref().map(or_slash),
+                    "path": forward.rewrite.path.as_ref().map(path_change),
                     "host": forward.rewrite.host,
                 },
                 "mirror": forward.mirrors.iter().map(|mirror| json!({
@@ -293,11 +325,15 @@ fn action(action: &Action, snapshot: &Snapshot) -> Value {
                 })).collect::<Vec<_>>(),
                 "compress": forward.filters.iter().map(|ResponseFilter::Compress(rules)| json!({
                     "codings": rules.codings.iter().map(ContentCoding::as_str).collect::<Vec<_>>(),
-                    "types": rules.types.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                    "types": texts(rules.types.iter()),
                     "length_min_bytes": rules.length_min_bytes,
                 })).next(),
-                "request_header": changes(&forward.request_fields),
-                "response_header": changes(&forward.response_fields),
+                "request_header": changes(&forward.fields.request),
+                "response_header": changes(&forward.fields.response),
+                "timeouts": {
+                    "total_ms": forward.timeouts.total.map(millis),
+                    "attempt_ms": forward.timeouts.attempt.map(millis),
+                },
             }})
         }
     }
@@ -468,7 +504,7 @@ fn consul(consul: &Consul) -> Value {
         "wait_ms": millis(consul.queries.wait),
         "connections_max": consul.queries.connections_max,
         "routes": consul.routes.as_ref().map(|routes| json!({
-            "hosts": routes.hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "hosts": texts(routes.hosts.iter()),
             "formats": routes.formats.iter().map(RouteTagFormat::as_str).collect::<Vec<_>>(),
             "listeners": routes.listeners,
             "hold_max_ms": millis(routes.hold_max),
@@ -491,6 +527,28 @@ fn nomad(nomad: &Nomad) -> Value {
     })
 }
 
+/// Returns how Weir is connected to Kubernetes as JSON.
+fn kubernetes(kubernetes: &Kubernetes) -> Value {
+    let (services, addresses) = match &kubernetes.exposure {
+        GatewayExposure::Services { pods, port_first, port_last } => {
+            let pods = pods.iter().map(|(key, value)| (key.clone(), json!(value)));
+            let pods = Value::Object(pods.collect());
+            let of = json!({ "pods": pods, "port_first": port_first, "port_last": port_last });
+            (of, Value::Null)
+        }
+        GatewayExposure::Addresses(addresses) => (Value::Null, json!(addresses)),
+    };
+    json!({
+        "kubeconfig": kubernetes.kubeconfig,
+        "controller": kubernetes.controller,
+        "namespaces": kubernetes.namespaces,
+        "namespace": kubernetes.namespace,
+        "external_names": kubernetes.external_names,
+        "services": services,
+        "addresses": addresses,
+    })
+}
+
 /// Returns how etcd is reached as JSON.
 fn etcd(etcd: &Etcd) -> Value {
     let first = etcd.endpoints.first();
@@ -509,7 +567,7 @@ fn fleet(fleet: &Fleet) -> Value {
         "advertise": fleet.advertise,
         "name": fleet.name,
         "host": fleet.host,
-        "members": fleet.members.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "members": texts(fleet.members.iter()),
         "discover": fleet.discover.as_deref().map(discover),
         "keys": fleet.keys.len(),
         "probers": fleet.probers,
@@ -544,6 +602,7 @@ fn discover(discover: &Discover) -> Value {
 fn service_tls(tls: &ServiceTls) -> Value {
     json!({
         "name": tls.name.as_deref(),
+        "names": texts(tls.names.iter()),
         "verify": tls.verify,
         "ca": tls.verify.then_some(&tls.ca.path),
         "certificate": tls.certificate.as_ref().map(certificate),

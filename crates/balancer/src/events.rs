@@ -1,9 +1,13 @@
 //! The events that a balancer handles while it serves: signals, and commands from other threads.
 
+use std::future::pending;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use gateway::served::Served;
 use tokio::signal::unix::{Signal, SignalKind};
+use tokio::sync::watch;
 
 use crate::commands::{Command, CommandReceiver};
 use crate::signals::{LastSignals, Signals};
@@ -18,6 +22,8 @@ pub(crate) enum Event {
     Upgrade,
     /// A command from another thread.
     Asked(Command),
+    /// What the Gateways of Kubernetes serve has changed.
+    Gateways,
 }
 
 /// Returns events, the most urgent first.
@@ -26,6 +32,7 @@ pub(crate) struct Events {
     hangup: Signal,
     upgrade: Signal,
     commands: CommandReceiver,
+    gateways: Option<watch::Receiver<Arc<Served>>>,
 }
 
 impl Events {
@@ -33,12 +40,17 @@ impl Events {
         let signals = Signals::catch()?;
         let (hangup, upgrade) =
             (signals.also(SignalKind::hangup())?, signals.also(SignalKind::user_defined2())?);
-        Ok(Events { signals, hangup, upgrade, commands })
+        Ok(Events { signals, hangup, upgrade, commands, gateways: None })
+    }
+
+    /// Returns these events, and the changes of what Gateways serve.
+    pub(crate) fn and_gateways(self, gateways: Option<watch::Receiver<Arc<Served>>>) -> Events {
+        Events { gateways, ..self }
     }
 
     /// Blocks until there is an event, at most `time`.
     pub(crate) fn next(&mut self, time: Duration) -> Option<Event> {
-        let Events { signals, hangup, upgrade, commands } = self;
+        let Events { signals, hangup, upgrade, commands, gateways } = self;
         signals.run_with_stop(async |stop| {
             let event = async {
                 tokio::select! {
@@ -48,6 +60,7 @@ impl Events {
                     Some(command) = commands.recv() => Event::Asked(command),
                     _ = hangup.recv() => Event::Reload,
                     _ = upgrade.recv() => Event::Upgrade,
+                    () = changed(gateways) => Event::Gateways,
                 }
             };
             tokio::time::timeout(time, event).await.ok()
@@ -58,4 +71,15 @@ impl Events {
     pub(crate) fn close(self) -> LastSignals {
         LastSignals::new(self.signals, Some(self.hangup))
     }
+}
+
+/// Completes when what Gateways serve has changed.
+async fn changed(gateways: &mut Option<watch::Receiver<Arc<Served>>>) {
+    if let Some(served) = gateways {
+        if served.changed().await.is_ok() {
+            return;
+        }
+        *gateways = None;
+    }
+    pending::<()>().await;
 }

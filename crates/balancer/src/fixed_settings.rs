@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{Admin, Fleet, Snapshot};
+use model::{Admin, Fleet, Kubernetes, Snapshot};
 
 use crate::sockets;
 
@@ -15,6 +15,7 @@ pub(crate) struct FixedSettings {
     admin: Option<Admin>,
     metrics: Option<(SocketAddr, Option<PathBuf>, bool)>,
     fleet: Option<FleetIdentity>,
+    kubernetes: Option<Arc<Kubernetes>>,
 }
 
 /// What a member of a fleet is to the others: `address`, `advertise`, `name` and `host` of `[fleet]`, and `zone`.
@@ -34,12 +35,14 @@ impl FixedSettings {
                 let Fleet { address, advertise, name, host, .. } = fleet;
                 (*address, *advertise, name.clone(), host.clone(), snapshot.zone.clone())
             }),
+            kubernetes: snapshot.kubernetes.clone(),
         }
     }
 
     /// Returns those in `snapshot` that differ, and thus apply only in a new process.
     pub(crate) fn waiting(&self, snapshot: &Snapshot) -> Vec<String> {
-        let FixedSettings { workers, run_as, admin, metrics, fleet } = FixedSettings::of(snapshot);
+        let FixedSettings { workers, run_as, admin, metrics, fleet, kubernetes } =
+            FixedSettings::of(snapshot);
         let mut waiting = Vec::new();
         if workers != self.workers {
             waiting.push(format!("workers: {} → {workers}", self.workers));
@@ -56,6 +59,9 @@ impl FixedSettings {
         if fleet != self.fleet {
             let what = "fleet.address, fleet.advertise, fleet.name, fleet.host, the zone in the fleet, and whether there is [fleet]";
             waiting.push(what.to_owned());
+        }
+        if kubernetes != self.kubernetes {
+            waiting.push("kubernetes".to_owned());
         }
         waiting
     }

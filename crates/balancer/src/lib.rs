@@ -15,6 +15,7 @@ mod certificate_reminder;
 mod certificates;
 mod certificates_in_force;
 mod changes;
+mod cluster;
 mod commands;
 pub mod configuration;
 mod departing;

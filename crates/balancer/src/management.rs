@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use admin::{push, scrape};
 use admin_api::changes::Change;
+use admin_api::status::Kubernetes;
 use model::{Address, Metrics, Snapshot};
 
 use crate::background::Background;
@@ -37,6 +38,8 @@ pub(crate) struct Managed<'a> {
     pub(crate) earlier: Vec<Change>,
     /// What obtains certificates.
     pub(crate) certificates: certificates::Shared,
+    /// Describes the connection to Kubernetes, if there is one.
+    pub(crate) kubernetes: Option<admin::Source<Kubernetes>>,
     /// Published routes that the file does not admit.
     pub(crate) not_admitted: SharedNotAdmitted,
     /// What receives the metrics.
@@ -125,7 +128,7 @@ impl Management {
         let Managed { snapshot, registry, counters, control, ready, workers, .. } = managed;
         let Managed { in_flight, certificates, sources, earlier, exporter, not_admitted, .. } =
             managed;
-        let orderer = managed.orderer;
+        let (orderer, kubernetes) = (managed.orderer, managed.kubernetes);
         let findings = Findings::default();
         let watched = built_in_doctor::Sources {
             registry: Arc::clone(registry),
@@ -144,6 +147,7 @@ impl Management {
             Arc::clone(counters),
             findings.clone(),
             Arc::clone(&control),
+            kubernetes.clone(),
         );
         let changes = Changes::after(earlier);
         let mut watch = Watch::begin(Arc::clone(registry), findings.clone(), changes.clone());
@@ -163,6 +167,7 @@ impl Management {
             acme: Some(Arc::new(move || certificates::report(&certificates))),
             fleet_order: Some(Arc::new(move |wanted| fleet_orders::set(&orderer, wanted))),
             telemetry: Some(exporter.gauges(Arc::clone(registry))),
+            kubernetes,
             ..of_control(&control, not_admitted, of_workers(in_flight, sources))
         };
         let exposed = admin::Exposed {

@@ -100,13 +100,13 @@ pub fn load(options: ServeOptions) -> Result<Loaded, NotServing> {
     let Load { outcome, seen, input } = control::load::load(&file, colours);
     reloader.has_read(seen);
     match outcome {
-        Ok(loaded) => Ok(Loaded {
-            program,
-            predecessor,
-            snapshot: reloader.first(loaded.snapshot, input),
-            reloader,
-            warnings: loaded.warnings,
-        }),
+        Ok(loaded) => match reloader.first(loaded.snapshot, input) {
+            Ok(snapshot) => {
+                let warnings = loaded.warnings;
+                Ok(Loaded { program, predecessor, reloader, snapshot, warnings })
+            }
+            Err(line) => Err(NotServing::new(Cause::Obstacles(vec![line]), predecessor)),
+        },
         Err(error) => Err(NotServing::new(Cause::Configuration(error), predecessor)),
     }
 }
@@ -144,6 +144,7 @@ impl Loaded {
                     predecessor.say_ready()
                 });
                 balancer.register(departing);
+                let events = events.and_gateways(balancer.gateways());
                 run(balancer, events, reloader, &commands, &program);
                 Ok(())
             }
@@ -207,7 +208,12 @@ fn run(
         // While a new process starts, both accept connections, and either could get those of a
         // challenge.
         balancer.tend_certificates(successor.is_none());
-        let event = events.next(LOOK_EVERY);
+        // A successor follows them, too; if it fails, they are still others.
+        if successor.is_none() {
+            reloader.follow_gateways(&mut balancer);
+        }
+        let due = reloader.gateways_due() - os::clock::now();
+        let event = events.next(if due.is_zero() { LOOK_EVERY } else { due.min(LOOK_EVERY) });
         // A successor that serves by now is not late, however long its message took to be
         // processed.
         let is_heard = matches!(event, Some(Event::Asked(Command::SuccessorSaid(..))));
@@ -241,6 +247,7 @@ fn run(
                 upgrade::begin(&mut successor, &balancer, commands, program, Some(reply));
                 continue;
             }
+            Some(Event::Gateways) => continue,
             Some(Event::Reload) => (Trigger::Signal, None),
             Some(Event::Asked(Command::Reload(reply))) => (Trigger::Api, Some(reply)),
             // A successor has read the file or watches it; if it fails, the change is still

@@ -8,10 +8,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use model::{
-    Acme, AcmeCertificate, Action, Affinity, AuthenticationId, Compression, Consul, Content, Cors,
-    ErrorPage, Etcd, FieldMatch, Fleet, Forward, HostPattern, Listener, ListenerId, ListenerTls,
-    Material, Metrics, MetricsListener, Mirror, Nomad, Otlp, PathMatch, Protocol, Registries,
-    RequestFilter, Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot, Split, Text,
+    Acme, AcmeCertificate, Action, Affinity, AuthenticationId, BranchChanges, Compression, Consul,
+    Content, Cors, Denial, ErrorPage, Etcd, FieldMatch, Fleet, Forward, HostPattern, Listener,
+    ListenerId, ListenerTls, Material, MessageChanges, Metrics, MetricsListener, Mirror, Nomad,
+    Otlp, PathMatch, Protocol, Registries, RequestFilter, Respond, ResponseFilter, Route,
+    RouteMatch, ServerNames, Service, Snapshot, Split, SplitTarget, TcpSplit, Text, TlsMode,
     WrittenAt,
 };
 
@@ -19,9 +20,9 @@ use crate::diagnostic::{At, Span};
 use crate::files::{Contents, FleetFiles, PageFiles, RegistryPeers, RouteFiles};
 use crate::names::Names;
 use crate::raw::{
-    Document, RawAction, RawAdmin, RawBody, RawContent, RawErrorPage, RawFleet, RawListener,
-    RawMetrics, RawMetricsListener, RawMirror, RawProtocol, RawRateLimit, RawRegistries,
-    RawRespond, RawRoute, RawService,
+    Document, RawAction, RawAdmin, RawBody, RawBranch, RawContent, RawErrorPage, RawFleet,
+    RawListener, RawMetrics, RawMetricsListener, RawMirror, RawProtocol, RawRateLimit,
+    RawRegistries, RawRespond, RawRoute, RawService, RawTarget,
 };
 use crate::sources::{Lines, Sources};
 
@@ -92,6 +93,7 @@ pub(crate) fn snapshot(
         acme,
         resolver: document.resolver,
         registries,
+        kubernetes: document.kubernetes.map(Arc::new),
         fleet,
         log: document.log.log,
         reload: document.reload,
@@ -156,9 +158,13 @@ fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Li
         socket: raw.socket.clone(),
         protocol: match &raw.protocol {
             RawProtocol::Http => Protocol::Http,
-            RawProtocol::Tcp(service) => Protocol::Tcp(names.service(&service.value)?),
-            RawProtocol::TlsPassthrough { names: by_name, otherwise } => {
-                passthrough(by_name, otherwise.as_ref(), names)?
+            RawProtocol::Tcp(service) => {
+                Protocol::Tcp(TcpSplit::only(names.service(&service.value)?))
+            }
+            RawProtocol::Tls { names: by_name, otherwise } => {
+                let mode =
+                    if raw.tls.is_some() { TlsMode::Terminate } else { TlsMode::Passthrough };
+                Protocol::Tls(server_names(by_name, otherwise.as_ref(), mode, names)?)
             }
         },
         backlog: raw.backlog,
@@ -174,35 +180,36 @@ fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Li
         error_pages: Vec::new(),
         tls: None,
         http2: raw.http2,
+        hosts: raw.hosts.clone(),
         upgrade_protocols: raw.upgrade_protocols.clone(),
         proxy_protocol: raw.proxy_protocol.clone(),
         register: raw.register.as_ref().and_then(|raw| raw.registration.clone()),
     })
 }
 
-/// Exact names first, then wildcards, longer ones before shorter.
-fn passthrough(
+/// Exact names first, then wildcards, longer ones before shorter, then all others.
+fn server_names(
     by_name: &[(At<String>, At<Arc<str>>)],
     otherwise: Option<&At<Arc<str>>>,
+    mode: impl Fn(TcpSplit) -> TlsMode,
     names: &Names,
-) -> Option<Protocol> {
+) -> Option<ServerNames> {
+    let to = |service: &At<Arc<str>>| Some(mode(TcpSplit::only(names.service(&service.value)?)));
     let known = by_name.iter().map(|(name, service)| {
         let pattern = match name.value.strip_prefix("*.") {
             Some(suffix) => HostPattern::Wildcard(suffix.to_owned()),
             None => HostPattern::Exact(name.value.clone()),
         };
-        Some((pattern, names.service(&service.value)?))
+        Some((Some(pattern), to(service)?))
     });
-    let mut known = known.collect::<Option<Vec<_>>>()?;
-    known.sort_by_key(|(pattern, _)| match pattern {
-        HostPattern::Exact(_) => (0, Reverse(0)),
-        HostPattern::Wildcard(suffix) => (1, Reverse(suffix.len())),
+    let others = otherwise.map(|service| Some((None, to(service)?)));
+    let mut all = known.chain(others).collect::<Option<Vec<_>>>()?;
+    all.sort_by_key(|(pattern, _)| match pattern {
+        Some(HostPattern::Exact(_)) => (0, Reverse(0)),
+        Some(HostPattern::Wildcard(suffix)) => (1, Reverse(suffix.len())),
+        None => (2, Reverse(0)),
     });
-    let otherwise = match otherwise {
-        Some(service) => Some(names.service(&service.value)?),
-        None => None,
-    };
-    Some(Protocol::TlsPassthrough { names: known, otherwise })
+    Some(ServerNames::new(all))
 }
 
 /// Returns the routes of one route in the file: one for each of its hosts, in order.
@@ -220,6 +227,7 @@ fn by_host(
         fields: raw.fields,
         query: raw.query,
         conditions: raw.conditions,
+        order: 0,
     };
     let authenticate = match &raw.authenticate {
         Some(required) => Some(names.authentication(&required.value)?),
@@ -274,13 +282,8 @@ pub(crate) fn listeners_of(raw: &RawRoute, names: &Names) -> Vec<ListenerId> {
 fn action(raw: RawAction, content: Option<Material>, names: &Names) -> Option<Action> {
     match raw {
         RawAction::Forward(forward) => {
-            let to: Option<Vec<_>> = forward
-                .to
-                .iter()
-                .map(|(service, weight)| {
-                    Some(Split { service: names.service(&service.value)?, weight: *weight })
-                })
-                .collect();
+            let to = forward.to.iter().map(|raw| branch(raw, &forward.fields, names));
+            let to: Option<Vec<_>> = to.collect();
             let mirrors: Option<Vec<_>> = forward
                 .mirrors
                 .iter()
@@ -293,16 +296,27 @@ fn action(raw: RawAction, content: Option<Material>, names: &Names) -> Option<Ac
                 to: to?,
                 rewrite: forward.rewrite,
                 filters: response_filters(forward.compress),
-                request_fields: forward.request_fields,
                 mirrors: mirrors?,
-                response_fields: forward.response_fields,
+                fields: forward.fields,
+                timeouts: forward.timeouts,
             })))
         }
         RawAction::Redirect(redirect) => Some(Action::Redirect(redirect)),
-        RawAction::Deny(status) => Some(Action::Deny(status)),
+        RawAction::Deny(status) => Some(Action::Deny(Denial::configured(status))),
         RawAction::Respond(respond) => Some(Action::Respond(response(respond, content, names)?)),
         RawAction::Unreadable => None,
     }
+}
+
+fn branch(raw: &RawBranch, of_route: &MessageChanges, names: &Names) -> Option<Split> {
+    let RawBranch { to, weight, fields: own } = raw;
+    let to = match to {
+        RawTarget::Service(service) => SplitTarget::Service(names.service(&service.value)?),
+        RawTarget::Deny(status) => SplitTarget::Deny(Denial::configured(*status)),
+    };
+    let fields = (!own.is_empty())
+        .then(|| Box::new(BranchChanges { own: own.clone(), all: of_route.then(own) }));
+    Some(Split { to, weight: *weight, fields })
 }
 
 fn response(raw: RawRespond, content: Option<Material>, names: &Names) -> Option<Respond> {
@@ -377,7 +391,8 @@ fn tell_apart(routes: &mut [Route]) {
 
 /// Returns a name for a route that has none: its conditions, as short as they allow.
 fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
-    let RouteMatch { listeners: of, host, path, method, fields, query, conditions } = matches;
+    let RouteMatch { listeners: of, host, path, method, fields, query, conditions, order: _ } =
+        matches;
     let mut name = String::new();
     if let Some(method) = method {
         name.extend([method, " "]);

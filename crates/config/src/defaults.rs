@@ -169,6 +169,10 @@ pub(crate) const CONSUL_CONNECTIONS_MAX: u64 = 100;
 pub(crate) const NOMAD: &str = "http://127.0.0.1:4646";
 /// Half of what Nomad allows a client address.
 pub(crate) const NOMAD_CONNECTIONS_MAX: u64 = 50;
+/// Ports of Weir's Pods for Gateways: above those that need a privilege, below those of outgoing connections
+/// (`ip_local_port_range` begins at 32768).
+pub(crate) const GATEWAY_PORT_FIRST: u16 = 10_000;
+pub(crate) const GATEWAY_PORT_LAST: u16 = 10_999;
 /// A member of etcd on this machine.
 pub(crate) const ETCD: &str = "http://127.0.0.1:2379";
 /// Of blocking queries.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use model::{HostPattern, PathMatch, Protocol, PublishedRoute, ServerSource, Snapshot, TagRoutes};
+use model::{HostPattern, PathMatch, PublishedRoute, ServerSource, Snapshot, TagRoutes};
 
 use crate::diagnostic::quote;
 use crate::listed::{listed_path, listed_path_exact, written_path};
@@ -103,7 +103,7 @@ impl<'a> Rules<'a> {
             }
         }
         let of_routes = settings.map_or(&[][..], |settings| &settings.listeners);
-        let http = file.listeners.iter().filter(|one| matches!(one.protocol, Protocol::Http));
+        let http = file.listeners.iter().filter(|one| one.protocol.has_requests());
         let names = http.map(|listener| &*listener.name);
         let may = |name: &&str| of_routes.is_empty() || of_routes.iter().any(|of| **of == **name);
         Rules {
@@ -237,7 +237,7 @@ fn literal(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::{Action, RouteTagFormat};
+    use model::{Action, PathChange, RouteTagFormat};
 
     use super::*;
     use crate::{Checked, check, check_with};
@@ -332,12 +332,12 @@ mod tests {
         let (shop, web) = (of("shop.apps.example"), of("*.web.apps.example"));
         assert_eq!(shop.written_at.to_string(), "tags of shop in Consul");
         let Action::Forward(forward) = &shop.action else { panic!("{shop:?}") };
-        assert_eq!(forward.request_fields.set.len(), 1, "{forward:?}");
-        assert_eq!(forward.rewrite.prefix.as_deref(), Some("/v2"), "{forward:?}");
-        let service = snapshot.service(forward.to[0].service);
+        assert_eq!(forward.fields.request.set.len(), 1, "{forward:?}");
+        assert_eq!(forward.rewrite.path, Some(PathChange::Prefix("/v2".into())), "{forward:?}");
+        let service = snapshot.service(forward.services().next().unwrap());
         assert_eq!((&*service.name, service.timeouts.response.as_secs()), ("shop", 7));
         let Action::Forward(forward) = &web.action else { panic!("{web:?}") };
-        assert_eq!(&*snapshot.service(forward.to[0].service).name, "tuned");
+        assert_eq!(&*snapshot.service(forward.services().next().unwrap()).name, "tuned");
         assert!(snapshot.services.iter().all(|service| &*service.name != "web"));
     }
 

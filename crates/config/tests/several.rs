@@ -132,7 +132,7 @@ fn what_is_substituted_is_only_a_value() {
     });
     let (route, forward) = forward.unwrap();
     let set: Vec<_> =
-        forward.request_fields.set.iter().map(|(name, value)| (&**name, &**value)).collect();
+        forward.fields.request.set.iter().map(|(name, value)| (&**name, &**value)).collect();
     let odd = "\"] } [service.c] ${ZONE} ${file:token}";
     assert_eq!(set, [("authorization", &*bearer), ("x-odd", odd)]);
     assert_eq!(&*route.matches.fields[0].value, SECRET, "without the line break");

@@ -29,6 +29,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use decide::{Published, Registry, Tier, TierChange};
+use gateway::pods::PodSets;
 use model::Snapshot;
 use tokio::sync::mpsc;
 use tokio::sync::watch as latest;
@@ -75,6 +76,8 @@ pub struct Options {
     pub challenges: Arc<Challenges>,
     /// The certificates that the process obtains by ACME, for the fleet to share.
     pub certificates: Arc<SharedCertificates>,
+    /// The Pods of Kubernetes, which are watched elsewhere; `None`: Weir is not connected to Kubernetes.
+    pub pods: Option<latest::Receiver<Arc<PodSets>>>,
 }
 
 impl Default for Options {
@@ -91,6 +94,7 @@ impl Default for Options {
             orders: Vec::new(),
             challenges: Arc::default(),
             certificates: Arc::default(),
+            pods: None,
         }
     }
 }

@@ -107,7 +107,12 @@ impl Loop {
             registry,
             services: Vec::new(),
             by_name: HashMap::new(),
-            discovery: Discovery::new(answers_in, reports_in, for_tags, options.state_file),
+            discovery: Discovery::new(
+                answers_in,
+                reports_in,
+                for_tags,
+                (options.state_file, options.pods),
+            ),
             unresolved: HashMap::new(),
             is_all_tried: false,
             watches: Watches::default(),
@@ -409,7 +414,7 @@ impl Loop {
     /// nothing to look at until the next configuration.
     fn show_tried(&mut self) {
         if !self.is_all_tried {
-            self.is_all_tried = self.discovery.all_tried();
+            self.is_all_tried = self.discovery.is_next_tried();
             self.status.set_all_tried(self.is_all_tried);
         }
     }

@@ -75,8 +75,8 @@ impl Status {
         self.propagation.totals()
     }
 
-    /// Waits until every name and every source has been asked at least once, successfully or not, but no longer
-    /// than `max`. Returns whether all were. For startup, before clients are accepted.
+    /// Waits until every name and every source has been asked at least once, successfully or not, but no longer than
+    /// `max`. Returns whether all were. After the start, only those that the prepared configuration adds are waited for.
     pub fn wait_resolved(&self, max: Duration) -> bool {
         let tried = self.all_tried.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.tried.wait_timeout_while(tried, max, |tried| !*tried);

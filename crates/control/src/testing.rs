@@ -46,6 +46,7 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         metrics: model::Metrics::none(),
         resolver: resolver.into_iter().collect(),
         registries: Registries::default(),
+        kubernetes: None,
         log: Log::none(),
         reload: Reload { watch: false },
         doctor: model::Doctor { interval: None },

@@ -112,6 +112,7 @@ fn servers_by_name_follow_dns_and_are_checked_and_survive_its_failure() {
         // The DNS server lives on this thread.
         let waited = tokio::task::spawn_blocking(move || waiter.wait_resolved(DEADLINE));
         assert!(waited.await.expect("no panic"), "resolved");
+        assert!(live(&registry).endpoints().by_address(at.into()).is_some(), "before requests");
         until("up", || {
             let endpoints = live(&registry).endpoints();
             endpoints.by_address(at.into()).is_some_and(|one| one.state.health() == Health::Up)

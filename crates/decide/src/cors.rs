@@ -2,8 +2,9 @@
 //! standard, "CORS protocol").
 //!
 //! Only an origin that the route lists is ever repeated, so nothing of a request is reflected
-//! unchecked. All other values are the configuration's, whatever the request asks for: browsers
-//! compare.
+//! unchecked. The other values are the configuration's, whatever the request asks for: browsers
+//! compare. The one exception is `*` with credentials, which means nothing to browsers: a preflight
+//! from an allowed origin gets the method and the fields that it asks for.
 
 use model::Cors;
 
@@ -13,13 +14,24 @@ use crate::route::RequestView;
 /// section 3.1) and a port. A longer one is not allowed.
 const ORIGIN_MAX_BYTES: usize = 300;
 
+/// The longest list of requested fields that is repeated, in bytes.
+const HEADERS_MAX_BYTES: usize = 4096;
+
 /// What a response says about its readers.
 #[derive(Clone, Copy, Debug)]
 pub struct Verdict<'a> {
     rules: &'a Cors,
     /// The value of `Access-Control-Allow-Origin`; `None`: the origin is not allowed, or there is none.
     allowed: Option<&'a [u8]>,
-    is_preflight: bool,
+    /// What the request asks for, if it is a preflight.
+    asked: Option<Asked<'a>>,
+}
+
+/// What a preflight asks for.
+#[derive(Clone, Copy, Debug)]
+struct Asked<'a> {
+    method: &'a [u8],
+    headers: Option<&'a [u8]>,
 }
 
 /// Decides what the response to `request` says.
@@ -32,21 +44,22 @@ pub fn verdict<'a, R: RequestView>(rules: &'a Cors, request: &'a R) -> Verdict<'
     } else {
         only.filter(|origin| rules.origins.iter().any(|known| known.covers(origin)))
     };
-    let is_preflight = request.method() == "OPTIONS"
-        && origin.is_some()
-        && request.field("access-control-request-method").is_some();
-    Verdict { rules, allowed, is_preflight }
+    let method = request.field("access-control-request-method");
+    let asked = method
+        .filter(|_| request.method() == "OPTIONS" && origin.is_some())
+        .map(|method| Asked { method, headers: request.field("access-control-request-headers") });
+    Verdict { rules, allowed, asked }
 }
 
 impl Verdict<'_> {
     /// Returns whether the request asks, on behalf of a later one, what is allowed.
     pub fn is_preflight(&self) -> bool {
-        self.is_preflight
+        self.asked.is_some()
     }
 
     /// Passes the name and value of each field of the response to `put`.
     pub fn fields(&self, mut put: impl FnMut(&str, &[u8])) {
-        let Verdict { rules, allowed, is_preflight } = self;
+        let Verdict { rules, allowed, asked } = self;
         // Caches keep the responses to different origins apart, also that to a request without one.
         if !rules.allows_any_origin() {
             put("Vary", b"Origin");
@@ -56,21 +69,34 @@ impl Verdict<'_> {
         if rules.credentials {
             put("Access-Control-Allow-Credentials", b"true");
         }
-        let mut put_list = |name: &str, list: &str| {
+        let mut put_list = |name: &str, list: &[u8]| {
             if !list.is_empty() {
-                put(name, list.as_bytes());
+                put(name, list);
             }
         };
-        if !is_preflight {
-            put_list("Access-Control-Expose-Headers", &rules.expose);
-            return;
-        }
-        put_list("Access-Control-Allow-Methods", &rules.methods);
-        put_list("Access-Control-Allow-Headers", &rules.headers);
+        // Browsers ignore it after a preflight, but the Gateway API wants it there, too.
+        put_list("Access-Control-Expose-Headers", rules.expose.as_bytes());
+        let Some(Asked { method, headers }) = asked else { return };
+        let repeats = |list: &str| list == "*" && rules.credentials;
+        let methods = if repeats(&rules.methods) {
+            Some(*method).filter(|method| is_list(method))
+        } else {
+            None
+        };
+        put_list("Access-Control-Allow-Methods", methods.unwrap_or(rules.methods.as_bytes()));
+        let headers = headers.filter(|headers| repeats(&rules.headers) && is_list(headers));
+        put_list("Access-Control-Allow-Headers", headers.unwrap_or(rules.headers.as_bytes()));
         if let Some(max_age) = rules.max_age {
             put("Access-Control-Max-Age", max_age.as_secs().to_string().as_bytes());
         }
     }
+}
+
+/// Returns whether this is a list of tokens (RFC 9110 section 5.6), of a bounded length.
+fn is_list(value: &[u8]) -> bool {
+    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    value.len() <= HEADERS_MAX_BYTES
+        && value.iter().all(|byte| is_token(byte) || b", \t".contains(byte))
 }
 
 /// Returns whether this is the name of a field of the CORS protocol, which no response has besides
@@ -161,13 +187,48 @@ mod tests {
         let mut rules = rules(&[APP, "https://*.example.net"]);
         let allowed = format!("Vary=Origin\nAllow-Origin={APP}\n");
         assert_eq!(said(&rules, &request(&[APP])), format!("{allowed}Expose-Headers=x-total\n"));
-        let lists = "Allow-Methods=GET, PUT\nAllow-Headers=content-type\nMax-Age=600\n";
+        let lists = "Expose-Headers=x-total\nAllow-Methods=GET, PUT\nAllow-Headers=content-type\nMax-Age=600\n";
         assert_eq!(said(&rules, &preflight(&[APP])), format!("{allowed}{lists}"));
         rules.credentials = true;
         let allowed = format!("{allowed}Allow-Credentials=true\n");
         assert_eq!(said(&rules, &request(&[APP])), format!("{allowed}Expose-Headers=x-total\n"));
-        let bare = Cors { methods: String::new(), headers: String::new(), max_age: None, ..rules };
+        let none = String::new;
+        let bare =
+            Cors { methods: none(), headers: none(), expose: none(), max_age: None, ..rules };
         assert_eq!(said(&bare, &preflight(&[APP])), allowed);
+    }
+
+    #[test]
+    fn with_credentials_a_preflight_gets_what_it_asks_for_in_place_of_a_wildcard() {
+        let any = Cors {
+            methods: "*".into(),
+            headers: "*".into(),
+            expose: String::new(),
+            credentials: true,
+            max_age: None,
+            ..rules(&[APP])
+        };
+        let asks = |headers: &str| {
+            let mut request = preflight(&[APP]);
+            request.fields.push(("access-control-request-headers", headers.to_owned()));
+            request
+        };
+        let says = |rules: &Cors, headers: &str| {
+            let text = said(rules, &asks(headers));
+            text.lines()
+                .filter(|line| line.starts_with("Allow-"))
+                .skip(1)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let credentials = "Allow-Credentials=true Allow-Methods=PUT";
+        assert_eq!(says(&any, "x-a, x-b"), format!("{credentials} Allow-Headers=x-a, x-b"));
+        // What is no list of names is not repeated.
+        for wrong in ["x-a: y", "<x>", "x\u{1}", &"x".repeat(HEADERS_MAX_BYTES + 1)] {
+            assert_eq!(says(&any, wrong), format!("{credentials} Allow-Headers=*"), "{wrong}");
+        }
+        let without = Cors { credentials: false, ..any };
+        assert_eq!(says(&without, "x-a"), "Allow-Methods=* Allow-Headers=*");
     }
 
     #[test]

@@ -1,17 +1,22 @@
-//! The total time limit of a request: the service's timeout or the client's deadline.
+//! The total time limit of a request: the route's or the service's timeout, or the client's deadline.
 
 use std::time::Duration;
 
-use model::{Cause, Service};
+use model::{Cause, RouteTimeouts, Service};
 use wire::http1::{Known, RequestHead};
 
 /// Returns the time from the request head to the end of its response, and the cause reported when
-/// it passes: the service's `timeouts.total` or the client's own deadline, whichever is shorter.
-/// `None`: no limit.
+/// it passes: `timeouts.total` of the route or else of the service, or the client's own deadline,
+/// whichever is shorter. `None`: no limit.
 ///
 /// A deadline is read from gRPC requests only: for other requests `grpc-timeout` means nothing.
-pub fn total(service: &Service, request: &RequestHead) -> Option<(Duration, Cause)> {
-    let ours = service.timeouts.total.map(|total| (total, Cause::TotalTimeout));
+pub fn total(
+    of_route: RouteTimeouts,
+    service: &Service,
+    request: &RequestHead,
+) -> Option<(Duration, Cause)> {
+    let ours = of_route.total.or(service.timeouts.total).filter(|total| !total.is_zero());
+    let ours = ours.map(|total| (total, Cause::TotalTimeout));
     let theirs = || request.known(Known::GrpcTimeout).and_then(grpc_timeout);
     let theirs = request.is_grpc().then(theirs).flatten();
     let theirs = theirs.map(|deadline| (deadline, Cause::ClientDeadlineExceeded));

@@ -47,6 +47,15 @@ pub enum ServerSource {
         /// The prefix; ends in a slash.
         prefix: Arc<str>,
     },
+    /// The Pods of a Service's port in Kubernetes.
+    Kubernetes {
+        /// The namespace of the Service.
+        namespace: Arc<str>,
+        /// The name of the Service.
+        service: Arc<str>,
+        /// The name of the port in the Service; `None`: it has none.
+        port: Option<Arc<str>>,
+    },
     /// SRV records.
     DnsSrv {
         /// Their name, lower case: `_http._tcp.web.example`.
@@ -82,6 +91,7 @@ impl ServerSource {
             ServerSource::Consul { .. } => ServerSourceWord::Consul,
             ServerSource::Nomad { .. } => ServerSourceWord::Nomad,
             ServerSource::Etcd { .. } => ServerSourceWord::Etcd,
+            ServerSource::Kubernetes { .. } => ServerSourceWord::Kubernetes,
             ServerSource::DnsSrv { .. } => ServerSourceWord::DnsSrv,
             ServerSource::Files { .. } => ServerSourceWord::Files,
             ServerSource::FileSd { .. } => ServerSourceWord::FileSd,
@@ -100,6 +110,10 @@ impl fmt::Display for ServerSource {
                 tag.as_ref().map_or(Ok(()), |tag| write!(f, ", tag {tag}"))
             }
             ServerSource::Etcd { prefix } => write!(f, " {prefix}"),
+            ServerSource::Kubernetes { namespace, service, port } => {
+                write!(f, " {namespace}/{service}")?;
+                port.as_ref().map_or(Ok(()), |port| write!(f, ", port {port}"))
+            }
             ServerSource::DnsSrv { name } => write!(f, " {name}"),
             ServerSource::Files { folder, names } | ServerSource::FileSd { folder, names } => {
                 write!(f, " {}", folder.join(&**names).display())
@@ -115,6 +129,7 @@ crate::word_of! {
         Consul { .. } = "consul",
         Nomad { .. } = "nomad",
         Etcd { .. } = "etcd",
+        Kubernetes { .. } = "kubernetes",
         DnsSrv { .. } = "dns_srv",
         Files { .. } = "files",
         FileSd { .. } = "file_sd",

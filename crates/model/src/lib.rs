@@ -22,6 +22,8 @@ mod error_page;
 mod filter;
 mod fleet;
 pub mod histogram;
+mod hosts;
+mod kubernetes;
 mod log;
 mod maintenance;
 mod mix;
@@ -35,6 +37,7 @@ mod published_route;
 mod registration;
 mod registries;
 mod server_latency;
+mod server_names;
 mod server_state;
 mod server_version;
 mod service;
@@ -74,6 +77,8 @@ pub use endpoint::{EndpointRow, EndpointSet};
 pub use error_page::{ErrorPage, ErrorSet};
 pub use filter::{Compression, ContentCoding, MediaRange, RequestFilter, ResponseFilter};
 pub use fleet::{Fleet, FleetProblemKind, FleetTls};
+pub use hosts::Hosts;
+pub use kubernetes::{GATEWAY_CONTROLLER, GatewayExposure, Kubernetes};
 pub use log::{
     AccessLog, Facility, Log, LogField, LogFormat, LogMember, LogSample, RedactQuery, SampleClass,
     Syslog, SyslogTarget,
@@ -89,6 +94,7 @@ pub use published_route::PublishedRoute;
 pub use registration::Registration;
 pub use registries::{BlockingQueries, Consul, Etcd, Nomad, Registries, RouteTagFormat, TagRoutes};
 pub use server_latency::ServerLatency;
+pub use server_names::{ServerNames, TcpBranch, TcpSplit, TlsMode};
 pub use server_state::{Administrative, CauseCounts, Health, ServerState};
 pub use server_version::{ServerVersion, StatedVersion};
 pub use service::{
@@ -105,12 +111,13 @@ pub use status_set::StatusSet;
 pub use tcp_path::{TcpPath, TcpPathTotals, TcpSample};
 pub use text::Text;
 pub use tls::{
-    Certificate, ClientCertificates, HttpVersion, ListenerTls, Material, ProxyVersion, ServiceTls,
-    TlsVersion, UnknownNames,
+    AlternativeName, Certificate, ClientCertificateMode, ClientCertificates, HttpVersion,
+    ListenerTls, Material, ProxyVersion, ServiceTls, TlsVersion, UnknownNames,
 };
 pub use traffic::{
-    Action, Content, FieldChanges, FieldMatch, Forward, HostPattern, Mirror, Mirrored, PathMatch,
-    RateKey, RateKeyWord, RateLimit, Redirect, Respond, Rewrite, Route, RouteMatch, Split,
+    Action, BranchChanges, Content, Denial, DenialCause, FieldChanges, FieldMatch, Forward,
+    HostPattern, MessageChanges, Mirror, Mirrored, PathChange, PathMatch, RateKey, RateKeyWord,
+    RateLimit, Redirect, Respond, Rewrite, Route, RouteMatch, RouteTimeouts, Split, SplitTarget,
 };
 pub use trial::{Trial, TrialCounts, TrialOutcome, TrialRow};
 pub use url::{HttpPeer, HttpUrl, UrlError};

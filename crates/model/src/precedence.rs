@@ -33,6 +33,8 @@ crate::words! {
         Conditions = "conditions",
         /// Listeners are named.
         Listener = "listener",
+        /// The age of their objects in Kubernetes, or the order of rules in one object.
+        Age = "age",
         /// Nothing but the text of the conditions.
         Order = "order",
     }
@@ -49,6 +51,7 @@ impl Rank {
             Rank::Query => "it has more conditions on query parameters",
             Rank::Conditions => "it has more conditions",
             Rank::Listener => "it names listeners",
+            Rank::Age => "it is equally specific, and older, or comes first in the same object",
             Rank::Order => "it is equally specific, and its conditions come first in the alphabet",
         }
     }
@@ -58,8 +61,8 @@ impl RouteMatch {
     /// Compares which of two is tried first (`Less`), by the precedence of the Kubernetes Gateway
     /// API (`HTTPRouteRule.matches`, `HTTPRouteSpec.hostnames`): exact host, longer wildcard host,
     /// any host; exact path, longer prefix; a method; more fields; more query parameters. After
-    /// that, more other conditions, and listeners named before all listeners. Total: what is still
-    /// equal is ordered by its canonical form, so that the order in a file never matters. `Equal` only
+    /// that, more other conditions, and listeners named before all listeners; then `order`. Total: what is
+    /// still equal is ordered by its canonical form, so that the order in a file never matters. `Equal` only
     /// for equal conditions.
     ///
     /// Names are compared before values: rules of one host and path with conditions on the same
@@ -68,6 +71,7 @@ impl RouteMatch {
     pub fn precedence(&self, other: &RouteMatch) -> Ordering {
         self.specific()
             .cmp(&other.specific())
+            .then_with(|| self.order.cmp(&other.order))
             .then_with(|| self.host_text().cmp(&other.host_text()))
             .then_with(|| self.path_text().cmp(other.path_text()))
             .then_with(|| names(&self.fields).cmp(names(&other.fields)))
@@ -81,6 +85,7 @@ impl RouteMatch {
 
     /// Returns by what [`RouteMatch::precedence`] decides between the two.
     pub fn rank(&self, other: &RouteMatch) -> Rank {
+        let orders_differ = self.order != other.order;
         let (one, other) = (self.specific(), other.specific());
         let differ = [
             one.0 != other.0,
@@ -90,6 +95,7 @@ impl RouteMatch {
             one.4 != other.4,
             one.5 != other.5,
             one.6 != other.6,
+            orders_differ,
         ];
         // In the order of the parts; `Order` remains.
         let first = differ.into_iter().zip(Rank::ALL).find(|(differs, _)| *differs);

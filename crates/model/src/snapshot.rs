@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::{
     Acme, AcmeCertificate, Address, Admin, Authentication, AuthenticationId, Certificate,
-    ClientAddress, ErrorPage, Fleet, HostPattern, ListenerTls, Log, Metrics, Networks, Otlp,
-    Registration, Registries, Route, Service, SocketAccess,
+    ClientAddress, ErrorPage, Fleet, Hosts, Kubernetes, ListenerTls, Log, Metrics, Networks, Otlp,
+    Registration, Registries, Route, ServerNames, Service, SocketAccess, TcpSplit, TlsMode,
 };
 
 /// Index of a service in [`Snapshot::services`].
@@ -57,6 +57,8 @@ pub struct Snapshot {
     pub acme: Option<Arc<Acme>>,
     /// The DNS servers for servers' names and SRV records; empty: those of /etc/resolv.conf.
     pub resolver: Vec<SocketAddr>,
+    /// How Weir is connected to Kubernetes; `None`: it is not.
+    pub kubernetes: Option<Arc<Kubernetes>>,
     /// How the registries of servers are reached.
     pub registries: Registries,
     /// The fleet that this balancer is a member of; `None`: it is alone.
@@ -108,6 +110,7 @@ impl Snapshot {
             acme: None,
             resolver: Vec::new(),
             registries: Registries::default(),
+            kubernetes: None,
             fleet: None,
             log: Log::none(),
             reload: Reload { watch: false },
@@ -213,6 +216,8 @@ pub struct Listener {
     pub tls: Option<ListenerTls>,
     /// HTTP/2 (RFC 9113) towards clients; `None`: disabled.
     pub http2: Option<ClientHttp2>,
+    /// The hosts that it serves; `None`: any.
+    pub hosts: Option<Hosts>,
     /// Protocols that a request may upgrade its connection to; `h2c` is never among them.
     pub upgrade_protocols: Vec<Box<str>>,
     /// Peers whose connections must start with a PROXY protocol header. Those of others must not.
@@ -227,8 +232,8 @@ impl Listener {
     /// authorities, and accept PROXY headers from the same peers. Certificates may differ: a
     /// renewed certificate does not change who may connect.
     pub fn has_security_of(&self, other: &Listener) -> bool {
-        let is_http = |listener: &Listener| matches!(listener.protocol, Protocol::Http);
-        is_http(self) == is_http(other)
+        self.protocol.word() == other.protocol.word()
+            && self.protocol.has_requests() == other.protocol.has_requests()
             && self.proxy_protocol == other.proxy_protocol
             && match (&self.tls, &other.tls) {
                 (None, None) => true,
@@ -248,15 +253,10 @@ impl Listener {
 pub enum Protocol {
     /// HTTP, routed per request.
     Http,
-    /// Bytes, all to one service.
-    Tcp(ServiceId),
-    /// TLS that is not decrypted: bytes, to a service by the requested server name (SNI).
-    TlsPassthrough {
-        /// Exact names before wildcards, longer wildcards first.
-        names: Vec<(HostPattern, ServiceId)>,
-        /// For any other name, or none; `None`: refused.
-        otherwise: Option<ServiceId>,
-    },
+    /// Bytes.
+    Tcp(TcpSplit),
+    /// TLS, by the requested server name (SNI).
+    Tls(ServerNames),
 }
 
 crate::words! {
@@ -265,7 +265,7 @@ crate::words! {
     pub enum ProtocolWord {
         /// HTTP, routed per request.
         Http = "http",
-        /// Bytes, including TLS passthrough.
+        /// Bytes, or TLS by server name.
         Tcp = "tcp",
     }
 }
@@ -275,8 +275,40 @@ impl Protocol {
     pub fn word(&self) -> ProtocolWord {
         match self {
             Protocol::Http => ProtocolWord::Http,
-            Protocol::Tcp(_) | Protocol::TlsPassthrough { .. } => ProtocolWord::Tcp,
+            Protocol::Tcp(_) | Protocol::Tls(_) => ProtocolWord::Tcp,
         }
+    }
+
+    /// Returns whether some of its connections carry HTTP, which Weir reads.
+    pub fn has_requests(&self) -> bool {
+        match self {
+            Protocol::Http => true,
+            Protocol::Tcp(_) => false,
+            Protocol::Tls(names) => names.modes().contains(&TlsMode::Http),
+        }
+    }
+
+    /// Returns whether the bytes of some of its connections are forwarded after they were decrypted, if the
+    /// listener has `tls`.
+    pub fn terminates(&self) -> bool {
+        match self {
+            Protocol::Http => false,
+            Protocol::Tcp(_) => true,
+            Protocol::Tls(names) => {
+                names.modes().iter().any(|mode| matches!(mode, TlsMode::Terminate(_)))
+            }
+        }
+    }
+
+    /// Returns the services that its connections go to. Those that requests go to are in the routes.
+    pub fn services(&self) -> impl Iterator<Item = ServiceId> {
+        let (split, names) = match self {
+            Protocol::Http => (None, &[][..]),
+            Protocol::Tcp(split) => (Some(split), &[][..]),
+            Protocol::Tls(names) => (None, names.modes()),
+        };
+        let splits = split.into_iter().chain(names.iter().filter_map(TlsMode::split));
+        splits.flat_map(TcpSplit::services)
     }
 }
 

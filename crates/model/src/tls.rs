@@ -71,9 +71,17 @@ pub enum UnknownNames {
 }
 
 impl ListenerTls {
+    /// Returns whether the certificates that clients present are verified.
+    pub fn verifies_clients(&self) -> bool {
+        self.client_certificates.as_ref().is_some_and(|clients| match clients.mode {
+            ClientCertificateMode::Required | ClientCertificateMode::Optional => true,
+            ClientCertificateMode::Unverified => false,
+        })
+    }
+
     /// See [`crate::Listener::has_security_of`].
-    fn clients(&self) -> Option<(&[u8], bool)> {
-        self.client_certificates.as_ref().map(|clients| (&*clients.ca.bytes, clients.required))
+    fn clients(&self) -> Option<(&[u8], ClientCertificateMode)> {
+        self.client_certificates.as_ref().map(|clients| (&*clients.ca.bytes, clients.mode))
     }
 
     pub(crate) fn has_security_of(&self, other: &ListenerTls) -> bool {
@@ -99,8 +107,19 @@ crate::words! {
 pub struct ClientCertificates {
     /// The authorities that issue them, PEM.
     pub ca: Material,
-    /// Whether a client without one is refused.
-    pub required: bool,
+    /// What becomes of clients without a valid one.
+    pub mode: ClientCertificateMode,
+}
+
+/// What becomes of clients without a valid certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientCertificateMode {
+    /// They are refused.
+    Required,
+    /// Those that present none are accepted; those with one that is not valid are refused.
+    Optional,
+    /// All are accepted. Whatever they present, they count as clients without a certificate.
+    Unverified,
 }
 
 /// TLS towards servers.
@@ -109,12 +128,32 @@ pub struct ServiceTls {
     /// The server name that is sent (SNI) and verified; `None`: the server's host name, or its
     /// address.
     pub name: Option<Arc<str>>,
+    /// The names of which the server's certificate must have one; empty: the one above.
+    pub names: Vec<AlternativeName>,
     /// Whether the server's certificate is verified.
     pub verify: bool,
     /// The trusted authorities, PEM; those of the system by default.
     pub ca: Material,
     /// The certificate that Weir presents to servers that request one.
     pub certificate: Option<Certificate>,
+}
+
+/// A name in a certificate (RFC 5280 section 4.2.1.6).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AlternativeName {
+    /// A host name, in lower case; one of the certificate may have a wildcard that covers it.
+    Dns(String),
+    /// A URI, such as a SPIFFE ID, compared byte by byte.
+    Uri(String),
+}
+
+/// As a configuration has it.
+impl fmt::Display for AlternativeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AlternativeName::Dns(name) | AlternativeName::Uri(name) => f.write_str(name),
+        }
+    }
 }
 
 crate::words! {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    AuthenticationId, Condition, Cors, ErrorPage, LimitScope, ListenerId, Maintenance,
+    AuthenticationId, Cause, Condition, Cors, ErrorPage, LimitScope, ListenerId, Maintenance,
     RequestFilter, ResponseFilter, ServiceId, Text, WrittenAt,
 };
 
@@ -91,6 +91,8 @@ pub struct RouteMatch {
     pub query: Vec<FieldMatch>,
     /// All other conditions, sorted.
     pub conditions: Vec<Condition>,
+    /// Of equally specific ones, the one with the smaller number is tried first; 0 in files. No condition.
+    pub order: u32,
 }
 
 impl RouteMatch {
@@ -104,6 +106,7 @@ impl RouteMatch {
             fields: Vec::new(),
             query: Vec::new(),
             conditions: Vec::new(),
+            order: 0,
         }
     }
 }
@@ -179,8 +182,8 @@ pub enum Action {
     Forward(Box<Forward>),
     /// Answer with a redirect.
     Redirect(Redirect),
-    /// Answer with this status (4xx or 5xx) at once.
-    Deny(u16),
+    /// Refuse it.
+    Deny(Denial),
     /// Answer as configured.
     Respond(Respond),
 }
@@ -188,18 +191,43 @@ pub enum Action {
 /// The settings of forwarding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forward {
-    /// To which services, by weight; never empty, weights not all 0.
+    /// The branches of its split, by weight; never empty, weights not all 0.
     pub to: Vec<Split>,
     /// Changes to target and Host.
     pub rewrite: Rewrite,
-    /// Changes to the request's fields.
-    pub request_fields: FieldChanges,
     /// Filters that responses pass through, in order.
     pub filters: Vec<ResponseFilter>,
-    /// Changes to the response's fields, after the filters.
-    pub response_fields: FieldChanges,
+    /// Changes to the fields of requests, and to those of responses after the filters.
+    pub fields: MessageChanges,
     /// Services that receive copies of the requests, besides.
     pub mirrors: Vec<Mirror>,
+    /// Time limits of its requests.
+    pub timeouts: RouteTimeouts,
+}
+
+/// Time limits of the requests of a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RouteTimeouts {
+    /// In place of the service's [`ServiceTimeouts::total`](crate::ServiceTimeouts::total); zero: no limit.
+    pub total: Option<Duration>,
+    /// In place of the service's [`ServiceTimeouts::response`](crate::ServiceTimeouts::response): when it
+    /// passes, another attempt is made if there may be one. Zero: no limit.
+    pub attempt: Option<Duration>,
+}
+
+impl Forward {
+    /// Returns the services that requests go to.
+    pub fn services(&self) -> impl Iterator<Item = ServiceId> {
+        self.to.iter().filter_map(|branch| match branch.to {
+            SplitTarget::Service(id) => Some(id),
+            SplitTarget::Deny(_) => None,
+        })
+    }
+
+    /// Returns the changes to the fields of messages of one of its branches.
+    pub fn fields_of<'a>(&'a self, branch: &'a Split) -> &'a MessageChanges {
+        branch.fields.as_ref().map_or(&self.fields, |changes| &changes.all)
+    }
 }
 
 /// A service that receives copies of a route's requests. Its responses are discarded.
@@ -231,23 +259,118 @@ crate::words! {
 }
 
 /// One branch of a weighted split.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// The service.
-    pub service: ServiceId,
+    /// Where its requests go.
+    pub to: SplitTarget,
     /// Its share relative to the other branches.
     pub weight: u32,
+    /// Changes to the fields of its messages besides the route's.
+    pub fields: Option<Box<BranchChanges>>,
+}
+
+/// Changes to the fields of messages of one branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchChanges {
+    /// The branch's own.
+    pub own: MessageChanges,
+    /// The route's, and then the branch's own.
+    pub all: MessageChanges,
+}
+
+impl Split {
+    /// Returns the branch that all requests take, without changes of its own.
+    pub fn only(service: ServiceId) -> Split {
+        Split { to: SplitTarget::Service(service), weight: 1, fields: None }
+    }
+}
+
+/// Where the requests of a branch go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitTarget {
+    /// To a server of this service.
+    Service(ServiceId),
+    /// Nowhere: they are refused.
+    Deny(Denial),
+}
+
+/// A refusal in place of forwarding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The status of the answer: 4xx or 5xx.
+    pub status: u16,
+    /// Why.
+    pub cause: DenialCause,
+}
+
+/// Why a route refuses requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DenialCause {
+    /// The configuration says so.
+    Configured,
+    /// They are for a listener of a Gateway that has no route for them.
+    NoRoute,
+    /// What they would be forwarded to does not exist or is not valid.
+    NoBackend,
+}
+
+impl Denial {
+    /// Creates the refusal that a configuration demands.
+    pub fn configured(status: u16) -> Denial {
+        Denial { status, cause: DenialCause::Configured }
+    }
+
+    /// Creates the refusal of requests that have no route: 404.
+    pub fn no_route() -> Denial {
+        Denial { status: 404, cause: DenialCause::NoRoute }
+    }
+
+    /// Creates the refusal of requests that have no valid backend: 500, the status that the Gateway API
+    /// demands for them.
+    pub fn no_backend() -> Denial {
+        Denial { status: 500, cause: DenialCause::NoBackend }
+    }
+}
+
+impl DenialCause {
+    /// Returns the cause that an exchange ends with.
+    pub fn cause(self) -> Cause {
+        match self {
+            DenialCause::Configured => Cause::HttpRequestDenied,
+            DenialCause::NoRoute => Cause::DestinationNotFound,
+            DenialCause::NoBackend => Cause::ProxyConfigurationError,
+        }
+    }
 }
 
 /// Changes to a request's target and Host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
-    /// Replaces the matched prefix (or the whole path, after an exact match). After a prefix match
-    /// it is stored like the prefix itself, without a trailing slash, so `/` is empty; a target
-    /// that becomes empty is `/`.
-    pub prefix: Option<String>,
+    /// The path.
+    pub path: Option<PathChange>,
     /// Host to send.
     pub host: Option<String>,
+}
+
+/// What a path becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathChange {
+    /// This replaces the prefix that the route matches. Stored like that prefix, without a trailing
+    /// slash, so `/` is empty; a path that becomes empty is `/`.
+    Prefix(String),
+    /// This replaces all of it.
+    Whole(String),
+}
+
+/// As a configuration has it, with a mark after a whole path: `/api`, `/index.html (whole path)`.
+impl fmt::Display for PathChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PathChange::Prefix(prefix) if prefix.is_empty() => f.write_str("/"),
+            PathChange::Prefix(prefix) => f.write_str(prefix),
+            PathChange::Whole(path) => write!(f, "{path} (whole path)"),
+        }
+    }
 }
 
 /// Changes to a message's fields: removed first, then set, then added.
@@ -266,6 +389,60 @@ impl FieldChanges {
     pub fn is_empty(&self) -> bool {
         self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
     }
+
+    /// Returns changes that have the effect of these and then `later` ones. `is_same`: whether two names
+    /// are of one field.
+    fn then(&self, later: &FieldChanges, is_same: impl Fn(&str, &str) -> bool) -> FieldChanges {
+        let is_replaced = |name: &String| {
+            let mut set = later.set.iter().map(|(name, _)| name);
+            later.remove.iter().any(|one| is_same(one, name)) || set.any(|one| is_same(one, name))
+        };
+        let kept = |pairs: &[(String, Text)]| -> Vec<_> {
+            pairs.iter().filter(|(name, _)| !is_replaced(name)).cloned().collect()
+        };
+        let mut all = FieldChanges {
+            remove: self.remove.clone(),
+            set: kept(&self.set),
+            add: kept(&self.add),
+        };
+        let new = later.remove.iter().filter(|name| !self.remove.contains(name));
+        all.remove.extend(new.cloned());
+        all.set.extend_from_slice(&later.set);
+        all.add.extend_from_slice(&later.add);
+        all
+    }
+}
+
+/// Changes to the fields of both messages of an exchange.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageChanges {
+    /// To the request's.
+    pub request: FieldChanges,
+    /// To the response's.
+    pub response: FieldChanges,
+}
+
+impl MessageChanges {
+    /// Returns whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        self.request.is_empty() && self.response.is_empty()
+    }
+
+    /// Returns changes that have the effect of these and then `later` ones.
+    ///
+    /// In requests, a change applies to all fields whose names a CGI-like server may take for one, with
+    /// `_` read as `-`.
+    #[must_use]
+    pub fn then(&self, later: &MessageChanges) -> MessageChanges {
+        let is_same = |one: &str, other: &str| {
+            let hyphened = |byte: u8| if byte == b'_' { b'-' } else { byte };
+            one.bytes().map(hyphened).eq(other.bytes().map(hyphened))
+        };
+        MessageChanges {
+            request: self.request.then(&later.request, is_same),
+            response: self.response.then(&later.response, |one, other| one == other),
+        }
+    }
 }
 
 /// A redirect. `None` keeps the request's value.
@@ -279,9 +456,8 @@ pub struct Redirect {
     pub host: Option<String>,
     /// Port; `None` with a scheme given: that scheme's default.
     pub port: Option<u16>,
-    /// Path that replaces the matched prefix, or the whole path after an exact match; stored like
-    /// [`Rewrite::prefix`].
-    pub path: Option<String>,
+    /// The path.
+    pub path: Option<PathChange>,
 }
 
 /// A response that is configured.
@@ -392,12 +568,67 @@ mod tests {
     use super::*;
     use crate::{ConditionOn, Test};
 
+    /// Applies changes as messages are changed: removed first, then set, then added.
+    fn applied(changes: &FieldChanges, fields: &[(&str, &str)]) -> Vec<(String, String)> {
+        let is_gone = |name: &str| {
+            changes.remove.iter().any(|one| one == name)
+                || changes.set.iter().any(|(one, _)| one == name)
+        };
+        let kept = fields.iter().filter(|(name, _)| !is_gone(name));
+        let kept = kept.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let new = changes.set.iter().chain(&changes.add);
+        kept.chain(new.map(|(name, value)| (name.clone(), value.to_string()))).collect()
+    }
+
+    #[test]
+    fn composed_changes_have_the_effect_of_one_after_the_other() {
+        let sent = [("a", "1"), ("b", "2"), ("b", "3")];
+        let choices: Vec<FieldChanges> = (0..27)
+            .map(|number: u32| {
+                let mut changes = FieldChanges::default();
+                // Each of three kinds of change is made to no field, to `a` or to `b`.
+                let name = |of: u32| [None, Some("a"), Some("b")][(number / of % 3) as usize];
+                changes.remove.extend(name(1).map(str::to_owned));
+                let pair = |name: &str, value: &str| {
+                    (name.to_owned(), format!("{value}{number}").as_str().into())
+                };
+                changes.set.extend(name(3).map(|name| pair(name, "set")));
+                changes.add.extend(name(9).map(|name| pair(name, "add")));
+                changes
+            })
+            .collect();
+        for first in &choices {
+            for later in &choices {
+                let between = applied(first, &sent);
+                let between: Vec<_> = between.iter().map(|(n, v)| (&**n, &**v)).collect();
+                let mut expected = applied(later, &between);
+                let mut all = applied(&first.then(later, |one, other| one == other), &sent);
+                // Fields of different names have no order; those of one name keep theirs.
+                expected.sort_by(|(one, _), (other, _)| one.cmp(other));
+                all.sort_by(|(one, _), (other, _)| one.cmp(other));
+                assert_eq!(all, expected, "{first:?} {later:?}");
+            }
+        }
+    }
+
     fn field(name: &str) -> FieldMatch {
         FieldMatch { name: name.into(), value: "1".into() }
     }
 
     fn present(name: &str) -> Condition {
         Condition { on: ConditionOn::Field(name.into()), test: Test::Present, negated: false }
+    }
+
+    #[test]
+    fn a_later_change_of_a_request_applies_to_names_that_servers_may_take_for_one() {
+        let set = |name: &str| FieldChanges {
+            set: vec![(name.to_owned(), "1".into())],
+            ..FieldChanges::default()
+        };
+        let both = |name: &str| MessageChanges { request: set(name), response: set(name) };
+        let all = both("x_team").then(&both("x-team"));
+        assert_eq!(all.request, set("x-team"));
+        assert_eq!(all.response.set.len(), 2);
     }
 
     #[test]
@@ -429,6 +660,7 @@ mod tests {
             RouteMatch { path: prefix("/a"), conditions: vec![present("x")], ..RouteMatch::any() },
             RouteMatch { path: prefix("/a"), listeners: vec![ListenerId(0)], ..RouteMatch::any() },
             RouteMatch { path: prefix("/a"), ..RouteMatch::any() },
+            RouteMatch { path: prefix("/a"), order: 1, ..RouteMatch::any() },
             RouteMatch::any(),
         ];
         for (i, one) in ordered.iter().enumerate() {

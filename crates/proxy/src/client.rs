@@ -65,7 +65,7 @@ pub(crate) fn close(stream: &Stream) {
 }
 
 /// Returns the client's certificate in DER. Clients present one only when asked, and it has been
-/// verified then.
+/// verified then: otherwise the handshake has forgotten it.
 fn shown_certificate(stream: &Stream) -> Option<&[u8]> {
     stream.tls()?.peer_certificate.as_deref()
 }

@@ -26,6 +26,7 @@ use crate::http2;
 use crate::parking::{Held, PARKED_AFTER, Parked};
 use crate::requests;
 use crate::roster::Phase;
+use crate::tcp;
 use crate::via::{Accepted, Via};
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
@@ -36,10 +37,10 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted, held: Held) -
     let mut watchdog = Watchdog::new();
     match greet(worker, accepted, &mut watchdog).await {
         // It was accepted under rules that are no longer in force.
-        Greeted::Ready(accepted) if accepted.via.live.is_replaced() => {
+        Greeted::Http(accepted) | Greeted::Tcp(accepted, _) if accepted.via.live.is_replaced() => {
             client::close(&accepted.stream);
         }
-        Greeted::Ready(accepted) => {
+        Greeted::Http(accepted) => {
             let is_http2 =
                 accepted.stream.tls().is_some_and(|tls| tls.alpn.as_deref() == Some(b"h2"));
             let client = Client::new(worker, accepted, watchdog).await;
@@ -48,6 +49,8 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted, held: Held) -
             }
             http2::begin(worker, client, held);
         }
+        // In a box: what most connections need not have room for.
+        Greeted::Tcp(accepted, to) => Box::pin(tcp::serve(worker, accepted, watchdog, to)).await,
         Greeted::ClearText(accepted) => {
             let mut client = Client::new(worker, accepted, watchdog).await;
             let after = requests::refuse_clear_text(worker, &mut client).await;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Moment, Protocol};
+use model::Moment;
 use transport::Stream;
 
 use crate::buffer::Buffer;
@@ -13,7 +13,7 @@ use crate::parking::{Held, Parked};
 use crate::shared::Counted;
 use crate::via::{Accepted, Via};
 use crate::worker::Worker;
-use crate::{client, connection, tcp};
+use crate::{client, connection};
 
 /// Connections closed in a row before yielding to other tasks.
 const BATCH_MAX: usize = 256;
@@ -22,12 +22,9 @@ const BATCH_MAX: usize = 256;
 pub(crate) async fn begin(worker: &Rc<Worker>, stream: Stream, peer: SocketAddr, counted: Counted) {
     let via = Via::new(worker, Arc::clone(&counted.listener));
     let held = Held::new(counted, Arc::clone(via.counters()));
-    let is_http = via.settings().protocol == Protocol::Http;
     let buffer = Buffer::new(Rc::clone(&worker.buffers));
     let accepted = Accepted { stream, peer, tls_before: false, buffer, via };
-    if !is_http {
-        tcp::serve(worker, accepted).await;
-    } else if let Some(parked) = connection::serve(worker, accepted, held).await {
+    if let Some(parked) = connection::serve(worker, accepted, held).await {
         park(worker, parked);
     }
 }

@@ -1,5 +1,5 @@
 //! What precedes the protocol on a client's connection: a PROXY header from peers that send one,
-//! and the TLS handshake.
+//! the choice by server name, and the TLS handshake.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use model::{Cause, Moment};
+use decide::route;
+use model::{Cause, ListenerTls, Moment, Protocol, ServiceId, TcpSplit, TlsMode};
 use rustls::ServerConfig;
 use transport::{Stream, TlsError};
 use wire::proxy_protocol::{self, Origin, Parsed};
@@ -19,7 +20,7 @@ use crate::buffer::Buffer;
 use crate::client;
 use crate::failure::Reason;
 use crate::linger::{Patience, linger};
-use crate::via::Accepted;
+use crate::via::{Accepted, Via};
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 
@@ -30,29 +31,43 @@ const ALERT_UNREAD_MAX_BYTES: u64 = 1 << 20;
 
 /// The result of greeting a connection.
 pub(crate) enum Greeted {
-    /// The application protocol may begin.
-    Ready(Accepted),
-    /// The client speaks clear text on a TLS port, and can be answered.
+    /// Requests may begin.
+    Http(Accepted),
+    /// Its bytes go to a server of this service.
+    Tcp(Accepted, ServiceId),
+    /// The client speaks clear text where TLS is spoken, and can be answered with HTTP.
     ClearText(Accepted),
     /// The connection failed and has been recorded.
     Gone,
 }
 
-/// Reads the PROXY header and performs the TLS handshake, within the listener's timeout for a
-/// request head.
+/// What a connection carries, after TLS if there is some.
+#[derive(Clone, Copy)]
+enum Carries {
+    /// HTTP.
+    Requests,
+    /// Bytes for this service.
+    Bytes(ServiceId),
+}
+
+impl Greeted {
+    fn ready(accepted: Accepted, carries: Carries) -> Greeted {
+        match carries {
+            Carries::Requests => Greeted::Http(accepted),
+            Carries::Bytes(service) => Greeted::Tcp(accepted, service),
+        }
+    }
+}
+
+/// Reads the PROXY header, decides what the connection is for, and performs the TLS handshake, within the listener's
+/// timeout for a request head.
 pub(crate) async fn greet(
     worker: &Rc<Worker>,
     mut accepted: Accepted,
     watchdog: &mut Watchdog,
 ) -> Greeted {
-    let settings = accepted.via.settings();
-    let proxied = settings.proxy_protocol.contains(accepted.peer.ip());
-    let is_tls = settings.tls.is_some();
-    if !proxied && !is_tls {
-        return Greeted::Ready(accepted);
-    }
-    let until = os::clock::now() + settings.timeouts.head;
-    if proxied {
+    let until = os::clock::now() + accepted.via.settings().timeouts.head;
+    if accepted.via.settings().proxy_protocol.contains(accepted.peer.ip()) {
         let Accepted { stream, buffer, .. } = &mut accepted;
         match origin(stream, buffer, watchdog, until).await {
             Ok(introduced) => {
@@ -61,31 +76,86 @@ pub(crate) async fn greet(
             }
             Err(detail) => {
                 let reason = Reason { cause: Cause::ProxyProtocolError, detail };
-                account::ended_before_exchange(worker, &accepted.via, accepted.peer, reason);
-                return Greeted::Gone;
+                return gone(worker, &accepted.via, accepted.peer, reason);
             }
         }
     }
-    if !is_tls {
-        return Greeted::Ready(accepted);
+    match purpose(worker, &mut accepted, watchdog, until).await {
+        Ok((carries, true)) => handshake(worker, accepted, carries, watchdog, until).await,
+        Ok((carries, false)) => Greeted::ready(accepted, carries),
+        Err(reason) => gone(worker, &accepted.via, accepted.peer, reason),
     }
-    handshake(worker, accepted, watchdog, until).await
+}
+
+/// Records that a connection failed.
+fn gone(worker: &Worker, via: &Via, peer: SocketAddr, reason: Reason) -> Greeted {
+    account::ended_before_exchange(worker, via, peer, reason);
+    Greeted::Gone
+}
+
+/// Decides what a connection carries, and whether TLS is decrypted: by its listener, or by the server name (SNI) in
+/// the client's first TLS message, which stays in the buffer.
+async fn purpose(
+    worker: &Worker,
+    accepted: &mut Accepted,
+    watchdog: &mut Watchdog,
+    until: Moment,
+) -> Result<(Carries, bool), Reason> {
+    let Accepted { stream, buffer, via, .. } = accepted;
+    let settings = via.settings();
+    let bytes = |split: &TcpSplit| match route::split_tcp(split, &mut worker.rng.borrow_mut()) {
+        Some(service) => Ok(Carries::Bytes(service)),
+        None if split.branches.is_empty() => {
+            let detail = "the listener has no route";
+            Err(Reason { cause: Cause::DestinationNotFound, detail })
+        }
+        None => {
+            let detail = "the route has no valid backend";
+            Err(Reason { cause: Cause::ProxyConfigurationError, detail })
+        }
+    };
+    let names = match &settings.protocol {
+        Protocol::Http => return Ok((Carries::Requests, settings.tls.is_some())),
+        Protocol::Tcp(split) => return Ok((bytes(split)?, settings.tls.is_some())),
+        Protocol::Tls(names) => names,
+    };
+    let read = watchdog.until(until, client_hello(stream, buffer)).await;
+    let hello = read
+        .unwrap_or(Err("the ClientHello did not come in time"))
+        .map_err(|detail| Reason { cause: Cause::ClientTlsError, detail })?;
+    let asked = hello.server_name();
+    match names.mode(asked) {
+        Some(TlsMode::Passthrough(split)) => Ok((bytes(split)?, false)),
+        Some(TlsMode::Terminate(split)) => Ok((bytes(split)?, true)),
+        Some(TlsMode::Http) => Ok((Carries::Requests, true)),
+        Some(TlsMode::Refuse) | None => {
+            let detail = match asked {
+                Some(_) => "no route has the server name asked for (SNI)",
+                None => "the client asked for no server name (SNI)",
+            };
+            Err(Reason { cause: Cause::DestinationNotFound, detail })
+        }
+    }
 }
 
 /// Performs the TLS handshake.
 async fn handshake(
     worker: &Rc<Worker>,
     accepted: Accepted,
+    carries: Carries,
     watchdog: &mut Watchdog,
     until: Moment,
 ) -> Greeted {
     let Accepted { stream, peer, tls_before, mut buffer, via } = accepted;
-    let config = via.plane.tls.listeners.get(via.listener.0 as usize).cloned().flatten();
+    let configs = via.plane.tls.listeners.get(via.listener.0 as usize);
+    let config = configs.and_then(|configs| match carries {
+        Carries::Requests => configs.http.clone(),
+        Carries::Bytes(_) => configs.bytes.clone(),
+    });
     let Some(config) = config else {
         let detail = "no TLS configuration";
         let reason = Reason { cause: Cause::ProxyInternalError, detail };
-        account::ended_before_exchange(worker, &via, peer, reason);
-        return Greeted::Gone;
+        return gone(worker, &via, peer, reason);
     };
     let challenges = &worker.shared.challenges;
     let (config, validates) = if challenges.tls_pending() {
@@ -101,7 +171,11 @@ async fn handshake(
     let before = buffer.to_vec();
     buffer.release();
     match watchdog.until(until, Box::pin(stream.accept_tls(config, &before))).await {
-        Some(Ok(stream)) => {
+        Some(Ok(mut stream)) => {
+            // From here on, a certificate that is known is a verified one, whatever a reload changes.
+            if !via.settings().tls.as_ref().is_some_and(ListenerTls::verifies_clients) {
+                stream.forget_peer_certificate();
+            }
             via.counters().tls_handshakes.increment();
             if stream.tls().is_some_and(|tls| tls.resumed) {
                 via.counters().tls_handshakes_resumed.increment();
@@ -111,11 +185,21 @@ async fn handshake(
                 client::close(&stream);
                 return Greeted::Gone;
             }
-            Greeted::Ready(Accepted { stream, peer, tls_before, buffer, via })
+            Greeted::ready(Accepted { stream, peer, tls_before, buffer, via }, carries)
         }
-        Some(Err(refused)) if matches!(refused.error, TlsError::NotTls) => {
-            Greeted::ClearText(Accepted { stream: refused.stream, peer, tls_before, buffer, via })
-        }
+        Some(Err(refused)) if matches!(refused.error, TlsError::NotTls) => match carries {
+            Carries::Requests => Greeted::ClearText(Accepted {
+                stream: refused.stream,
+                peer,
+                tls_before,
+                buffer,
+                via,
+            }),
+            Carries::Bytes(_) => {
+                let detail = "clear text where TLS is spoken";
+                gone(worker, &via, peer, Reason { cause: Cause::ClientTlsError, detail })
+            }
+        },
         Some(Err(refused)) => {
             let detail = refused.error.text();
             let reason = Reason { cause: Cause::ClientTlsError, detail };
@@ -130,15 +214,13 @@ async fn handshake(
         }
         None => {
             let detail = "the TLS handshake was not complete in time";
-            let reason = Reason { cause: Cause::ClientTlsError, detail };
-            account::ended_before_exchange(worker, &via, peer, reason);
-            Greeted::Gone
+            gone(worker, &via, peer, Reason { cause: Cause::ClientTlsError, detail })
         }
     }
 }
 
 /// Reads until the `ClientHello` is complete, and leaves it in the buffer. Fails with the reason.
-pub(crate) fn client_hello(
+fn client_hello(
     stream: &Stream,
     buffer: &mut Buffer,
 ) -> impl Future<Output = Result<ClientHello, &'static str>> + Unpin {

@@ -188,6 +188,7 @@ mod tests {
             error_pages: Vec::new(),
             tls: None,
             http2: None,
+            hosts: None,
             upgrade_protocols: Vec::new(),
             proxy_protocol: Networks::default(),
         };

@@ -205,9 +205,11 @@ pub(crate) async fn dial(
     buffers: &Rc<BufferPool>,
 ) -> Result<Box<ServerConnection>, Cause> {
     let timeouts = &reach.service.timeouts;
-    let tls = match reach.tls {
-        Some(config) => Some((Arc::clone(config), reach.server_name(endpoint)?)),
-        None => None,
+    let tls = match (reach.tls, &reach.service.tls) {
+        (Some(config), _) => Some((Arc::clone(config), reach.server_name(endpoint)?)),
+        (None, None) => None,
+        // Its settings cannot be used. Clear text would be worse than no connection.
+        (None, Some(_)) => return Err(Cause::ProxyInternalError),
     };
     let options = DialOptions {
         connect_timeout: timeouts.connect,

@@ -7,14 +7,12 @@ use std::task::Poll;
 
 use decide::placement;
 use health::blame::{Ended, Outcome, Sent, WaitingFor};
-use model::{Cause, Protocol, ServiceId};
+use model::{Cause, ServiceId};
 
 use crate::account::{self, Record};
 use crate::buffer::Buffer;
-use crate::client::{self, client_gone};
-use crate::failure::Reason;
+use crate::client::client_gone;
 use crate::flight::Flight;
-use crate::greeting::{Greeted, client_hello, greet};
 use crate::isolate::isolated;
 use crate::roster::{Entry, Phase};
 use crate::server_connection::{self, Introduced, Reach, ServerConnection};
@@ -24,57 +22,8 @@ use crate::via::Accepted;
 use crate::watchdog::{Direction, Limits, Watchdog};
 use crate::worker::Worker;
 
-/// Serves one connection of a TCP listener to its end.
-pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
-    let mut watchdog = Watchdog::new();
-    let mut accepted = match greet(worker, accepted, &mut watchdog).await {
-        Greeted::Ready(accepted) => accepted,
-        Greeted::ClearText(accepted) => {
-            let detail = "clear text where TLS is spoken";
-            let reason = Reason { cause: Cause::ClientTlsError, detail };
-            return account::ended_before_exchange(worker, &accepted.via, accepted.peer, reason);
-        }
-        Greeted::Gone => return,
-    };
-    if accepted.via.live.is_replaced() {
-        // It was accepted under rules that are no longer in force.
-        return client::close(&accepted.stream);
-    }
-    match service(&mut accepted, &mut watchdog).await {
-        Ok(id) => passed(worker, accepted, watchdog, id).await,
-        Err(reason) => account::ended_before_exchange(worker, &accepted.via, accepted.peer, reason),
-    }
-}
-
-/// Returns the service for a connection: the listener's, or the one for the server name (SNI) in
-/// the client's first TLS message.
-async fn service(accepted: &mut Accepted, watchdog: &mut Watchdog) -> Result<ServiceId, Reason> {
-    let settings = accepted.via.settings();
-    let (names, otherwise) = match &settings.protocol {
-        Protocol::Tcp(id) => return Ok(*id),
-        // HTTP listeners are not served here.
-        Protocol::Http => return Err(Cause::ProxyInternalError.into()),
-        Protocol::TlsPassthrough { names, otherwise } => (names.clone(), *otherwise),
-    };
-    let until = os::clock::now() + settings.timeouts.head;
-    let Accepted { stream, buffer, .. } = accepted;
-    let read = watchdog.until(until, client_hello(stream, buffer)).await;
-    let hello = read
-        .unwrap_or(Err("the ClientHello did not come in time"))
-        .map_err(|detail| Reason { cause: Cause::ClientTlsError, detail })?;
-    let asked = hello.server_name();
-    let named = asked.and_then(|asked| names.iter().find(|(pattern, _)| pattern.covers(asked)));
-    named.map(|(_, id)| *id).or(otherwise).ok_or_else(|| {
-        let detail = match asked {
-            Some(_) => "no service has the server name asked for (SNI)",
-            None => "the client asked for no server name (SNI)",
-        };
-        Reason { cause: Cause::DestinationNotFound, detail }
-    })
-}
-
-/// Forwards a connection to a service.
-async fn passed(
+/// Forwards a connection to a server of this service, to its end.
+pub(crate) async fn serve(
     worker: &Rc<Worker>,
     mut accepted: Accepted,
     mut watchdog: Watchdog,

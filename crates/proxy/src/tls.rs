@@ -21,8 +21,16 @@ pub(crate) struct TlsConfigs {
 
 /// The configurations that a snapshot needs, in its order of listeners and services.
 pub(crate) struct InUse {
-    pub(crate) listeners: Vec<Option<Arc<ServerConfig>>>,
+    pub(crate) listeners: Vec<ListenerConfigs>,
     pub(crate) services: Vec<Option<Arc<ClientConfig>>>,
+}
+
+/// The configurations of a listener.
+pub(crate) struct ListenerConfigs {
+    /// For connections that carry HTTP.
+    pub(crate) http: Option<Arc<ServerConfig>>,
+    /// For connections whose bytes are forwarded.
+    pub(crate) bytes: Option<Arc<ServerConfig>>,
 }
 
 impl TlsConfigs {
@@ -47,8 +55,21 @@ impl TlsConfigs {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let listeners = snapshot.listeners.iter().map(|listener| {
-            let key = (listener.tls.clone()?, tls::listener_alpn(listener));
-            made(servers.get(key, |(tls, alpn)| tls::server_with_tickets(tls, alpn, &self.tickets)))
+            let mut config = |alpn: Alpn| {
+                let key = (listener.tls.clone()?, alpn);
+                made(
+                    servers
+                        .get(key, |(tls, alpn)| tls::server_with_tickets(tls, alpn, &self.tickets)),
+                )
+            };
+            ListenerConfigs {
+                http: if listener.protocol.has_requests() {
+                    config(tls::listener_alpn(listener))
+                } else {
+                    None
+                },
+                bytes: if listener.protocol.terminates() { config(&[]) } else { None },
+            }
         });
         let listeners = listeners.collect();
         let services = snapshot.services.iter().map(|service| {

@@ -1,15 +1,18 @@
-//! Verifiers of servers' certificates for which the server's name does not count.
+//! Verifiers of servers' certificates for which the name that was sent (SNI) does not count.
 //!
 //! The server must still prove that it has the key of its certificate.
 
 use std::sync::Arc;
 
+use model::{AlternativeName, CertificatePart};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+use crate::identity::certificate_names;
 
 /// Which certificates are accepted.
 #[derive(Debug)]
@@ -19,9 +22,16 @@ pub(crate) enum Accepted {
     Any,
     /// Those that these authorities have signed.
     SignedBy(Arc<RootCertStore>),
+    /// Those that these authorities have signed for one of these names.
+    Named {
+        /// The authorities.
+        roots: Arc<RootCertStore>,
+        /// Never empty.
+        names: Vec<AlternativeName>,
+    },
 }
 
-/// Accepts certificates whatever name they are for.
+/// Accepts certificates whatever name was sent.
 #[derive(Debug)]
 pub(crate) struct AnyName {
     accepted: Accepted,
@@ -40,10 +50,31 @@ impl AnyName {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<(), Error> {
-        let Accepted::SignedBy(roots) = &self.accepted else { return Ok(()) };
-        let leaf = ParsedCertificate::try_from(leaf)?;
+        let (roots, names) = match &self.accepted {
+            Accepted::Any => return Ok(()),
+            Accepted::SignedBy(roots) => (roots, None),
+            Accepted::Named { roots, names } => (roots, Some(names)),
+        };
+        let parsed = ParsedCertificate::try_from(leaf)?;
         let algorithms = self.provider.signature_verification_algorithms.all;
-        verify_server_cert_signed_by_trust_anchor(&leaf, roots, intermediates, now, algorithms)
+        verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)?;
+        match names {
+            Some(names) if !names.iter().any(|name| has_name(&parsed, leaf, name)) => {
+                Err(Error::InvalidCertificate(CertificateError::NotValidForName))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns whether a certificate is for a name.
+fn has_name(parsed: &ParsedCertificate<'_>, leaf: &[u8], name: &AlternativeName) -> bool {
+    match name {
+        AlternativeName::Dns(name) => ServerName::try_from(name.as_str())
+            .is_ok_and(|name| verify_server_name(parsed, &name).is_ok()),
+        AlternativeName::Uri(uri) => certificate_names(leaf)
+            .of(CertificatePart::Uri)
+            .is_some_and(|known| known.contains(uri)),
     }
 }
 

@@ -18,7 +18,10 @@ use crate::{Mistake, Part, pem, provider};
 /// # Errors
 /// The first error in the authorities.
 pub fn own_client(ca: Material) -> Result<Arc<ClientConfig>, Mistake> {
-    client(&ServiceTls { name: None, verify: true, ca, certificate: None }, &[b"http/1.1"])
+    client(
+        &ServiceTls { name: None, names: Vec::new(), verify: true, ca, certificate: None },
+        &[b"http/1.1"],
+    )
 }
 
 /// Returns the TLS configuration for requests that Weir sends itself to a peer. `alpn`: as for [`client`]. `None`:
@@ -30,6 +33,7 @@ pub fn to_peer(peer: &HttpPeer, alpn: &[&[u8]]) -> Result<Option<Arc<ClientConfi
     let Some(ca) = peer.ca.clone() else { return Ok(None) };
     let tls = ServiceTls {
         name: None,
+        names: Vec::new(),
         verify: true,
         ca,
         certificate: peer.certificate.as_deref().cloned(),
@@ -45,7 +49,11 @@ pub fn to_peer(peer: &HttpPeer, alpn: &[&[u8]]) -> Result<Option<Arc<ClientConfi
 /// # Errors
 /// The first error in the authorities or in the certificate that Weir presents.
 pub fn client(tls: &ServiceTls, alpn: &[&[u8]]) -> Result<Arc<ClientConfig>, Mistake> {
-    let verifier: Arc<dyn ServerCertVerifier> = if tls.verify {
+    let verifier: Arc<dyn ServerCertVerifier> = if tls.verify && !tls.names.is_empty() {
+        let accepted =
+            Accepted::Named { roots: Arc::new(pem::roots(&tls.ca)?), names: tls.names.clone() };
+        Arc::new(AnyName::new(accepted, provider()))
+    } else if tls.verify {
         let roots = Arc::new(pem::roots(&tls.ca)?);
         WebPkiServerVerifier::builder_with_provider(roots, provider()).build().map_err(|error| {
             Mistake::new(Part::Ca, format!("these authorities cannot verify servers: {error}"))

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{HttpVersion, Listener, Protocol};
+use model::{HttpVersion, Listener};
 
 use crate::Mistake;
 
@@ -14,12 +14,12 @@ const HTTP1: &[&[u8]] = &[b"http/1.1", b"http/1.0"];
 const TO_SERVERS_HTTP1: &[&[u8]] = &[b"http/1.1"];
 const TO_SERVERS_HTTP2: &[&[u8]] = &[b"h2"];
 
-/// Returns the ALPN protocols of a listener. None in TCP mode: Weir does not know the protocol.
+/// Returns the ALPN protocols of the connections of a listener that carry HTTP. Others have none: Weir does not
+/// know their protocol.
 pub fn listener_alpn(listener: &Listener) -> &'static [&'static [u8]] {
-    match (&listener.protocol, listener.http2) {
-        (Protocol::Http, Some(_)) => BOTH,
-        (Protocol::Http, None) => HTTP1,
-        _ => &[],
+    match listener.http2 {
+        Some(_) => BOTH,
+        None => HTTP1,
     }
 }
 

@@ -5,6 +5,7 @@
 //! either, so the caller checks whether a certificate is valid *today* ([`Facts::validity`]).
 //! (rustls itself reads the clock to verify certificates and to rotate its ticket keys.)
 
+mod any_client;
 mod any_name;
 mod challenges;
 mod client;

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use model::{ClientCertificates, ListenerTls, TlsVersion};
+use model::{ClientCertificateMode, ClientCertificates, ListenerTls, TlsVersion};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{ServerConfig, SupportedCipherSuite};
 
+use crate::any_client::AnyClient;
 use crate::facts::certified;
 use crate::resolve::ByName;
 use crate::tickets::{Binding, ListenerTickets, SharedTickets};
@@ -104,9 +105,18 @@ fn iana_name(suite: &SupportedCipherSuite) -> Option<String> {
 fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>, Mistake> {
     let roots = Arc::new(pem::roots(&clients.ca)?);
     let builder = WebPkiClientVerifier::builder_with_provider(roots, provider());
-    let builder = if clients.required { builder } else { builder.allow_unauthenticated() };
-    builder.build().map_err(|error| {
+    let builder = match clients.mode {
+        ClientCertificateMode::Required => builder,
+        ClientCertificateMode::Optional | ClientCertificateMode::Unverified => {
+            builder.allow_unauthenticated()
+        }
+    };
+    let verifier = builder.build().map_err(|error| {
         Mistake::new(Part::Ca, format!("these authorities cannot verify clients: {error}"))
+    })?;
+    Ok(match clients.mode {
+        ClientCertificateMode::Required | ClientCertificateMode::Optional => verifier,
+        ClientCertificateMode::Unverified => Arc::new(AnyClient::new(verifier)),
     })
 }
 

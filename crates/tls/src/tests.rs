@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{
-    Certificate, ClientCertificates, FleetTls, ListenerTls, Material, ServiceTls, TlsVersion,
-    UnknownNames,
+    AlternativeName, Certificate, ClientCertificateMode, ClientCertificates, FleetTls, ListenerTls,
+    Material, ServiceTls, TlsVersion, UnknownNames,
 };
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
@@ -65,7 +65,7 @@ fn listener(certificates: Vec<Certificate>) -> ListenerTls {
 
 fn service(ca: &Issuer) -> ServiceTls {
     let ca = material("ca.pem", ca.pem().as_bytes());
-    ServiceTls { name: None, verify: true, ca, certificate: None }
+    ServiceTls { name: None, names: Vec::new(), verify: true, ca, certificate: None }
 }
 
 /// Returns both ends of a connection after the handshake, or the error.
@@ -104,7 +104,13 @@ fn shake(
 
 /// Returns the certificate for a client that sends `name`.
 fn shown(config: &Arc<ServerConfig>, name: &str) -> Vec<u8> {
-    let any = ServiceTls { name: None, verify: false, ca: material("", b""), certificate: None };
+    let any = ServiceTls {
+        name: None,
+        names: Vec::new(),
+        verify: false,
+        ca: material("", b""),
+        certificate: None,
+    };
     let (seen, _) = shake(&client(&any, &[]).unwrap(), config, name).unwrap();
     seen.peer_certificates().unwrap()[0].to_vec()
 }
@@ -228,19 +234,46 @@ fn servers_are_verified_by_name_and_authority_by_default() {
 }
 
 #[test]
+fn servers_may_have_one_of_several_names() {
+    let (ca, other) = (authority("ca"), authority("other"));
+    let mut of_server = params(&["b.test", "*.c.test"]);
+    let uri = "spiffe://example.org/accounts";
+    of_server.subject_alt_names.push(rcgen::SanType::URI(uri.try_into().unwrap()));
+    let certificate = signed(&ca, &of_server, &KeyPair::generate().unwrap());
+    let config = server(&listener(vec![certificate]), &[]).unwrap();
+    let dns = |name: &str| AlternativeName::Dns(name.to_owned());
+    let of_uri = |uri: &str| AlternativeName::Uri(uri.to_owned());
+    for (names, expected) in [
+        (vec![dns("b.test")], true),
+        (vec![dns("a.test"), dns("x.c.test")], true),
+        (vec![of_uri(uri)], true),
+        (vec![of_uri("spiffe://example.org/accounts/"), dns("a.test")], false),
+        (vec![dns("a.test")], false),
+        (vec![dns("c.test")], false),
+        // A name of one kind is none of the other.
+        (vec![of_uri("b.test")], false),
+        (vec![dns(uri)], false),
+    ] {
+        // The name that is sent does not count.
+        let with = |authority| ServiceTls { names: names.clone(), ..service(authority) };
+        let shaken = shake(&client(&with(&ca), &[]).unwrap(), &config, "a.test");
+        assert_eq!(shaken.is_ok(), expected, "{names:?}");
+        assert!(shake(&client(&with(&other), &[]).unwrap(), &config, "a.test").is_err());
+    }
+}
+
+#[test]
 fn clients_are_known_by_their_certificates() {
     let (ca, stranger) = (authority("ca"), authority("other"));
     let mut tls = listener(vec![leaf(&ca, &["a.test"])]);
-    let of_clients = |required| ClientCertificates {
-        ca: material("clients.pem", ca.pem().as_bytes()),
-        required,
-    };
+    let of_clients =
+        |mode| ClientCertificates { ca: material("clients.pem", ca.pem().as_bytes()), mode };
     let with = |certificate| client(&ServiceTls { certificate, ..service(&ca) }, &[]).unwrap();
     let mut who = params(&["client.test"]);
     who.distinguished_name.push(DnType::OrganizationalUnitName, "né");
     let own = Some(signed(&ca, &who, &KeyPair::generate().unwrap()));
 
-    tls.client_certificates = Some(of_clients(true));
+    tls.client_certificates = Some(of_clients(ClientCertificateMode::Required));
     let required = server(&tls, &[]).unwrap();
     let (_, seen) = shake(&with(own.clone()), &required, "a.test").unwrap();
     let identity = identity(&seen.peer_certificates().unwrap()[0]).unwrap();
@@ -249,12 +282,17 @@ fn clients_are_known_by_their_certificates() {
     let foreign = Some(leaf(&stranger, &["client.test"]));
     assert!(shake(&with(foreign.clone()), &required, "a.test").is_err(), "a stranger's");
 
-    tls.client_certificates = Some(of_clients(false));
+    tls.client_certificates = Some(of_clients(ClientCertificateMode::Optional));
     let optional = server(&tls, &[]).unwrap();
     let (_, seen) = shake(&with(None), &optional, "a.test").unwrap();
     assert!(seen.peer_certificates().is_none());
     assert!(shake(&with(own), &optional, "a.test").unwrap().1.peer_certificates().is_some());
-    assert!(shake(&with(foreign), &optional, "a.test").is_err(), "optional, but not any");
+    assert!(shake(&with(foreign.clone()), &optional, "a.test").is_err(), "optional, but not any");
+
+    tls.client_certificates = Some(of_clients(ClientCertificateMode::Unverified));
+    let unverified = server(&tls, &[]).unwrap();
+    assert!(shake(&with(None), &unverified, "a.test").is_ok());
+    assert!(shake(&with(foreign), &unverified, "a.test").is_ok(), "any");
 }
 
 #[test]
@@ -449,7 +487,7 @@ fn a_session_is_resumed_in_another_process_with_the_same_keys() {
     let asking = ListenerTls {
         client_certificates: Some(ClientCertificates {
             ca: material("clients.pem", ca.pem().as_bytes()),
-            required: false,
+            mode: ClientCertificateMode::Optional,
         }),
         ..listener(vec![certificate.clone()])
     };

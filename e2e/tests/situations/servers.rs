@@ -171,6 +171,31 @@ fn slow() -> Vec<Situation> {
                     && std::io::Write::write_all(&mut peer.stream, b"x").is_ok()
                 {}
             }),
+        Situation::new(
+            "attempt-takes-too-long",
+            Expected::answered("attempt_timeout", 504)
+                .failed(&["attempt_timeout"])
+                .not_retried("no attempts left"),
+        )
+        .route("timeouts = { attempt = \"300ms\", total = \"0s\" }")
+        .service("timeouts = { total = \"100ms\" }\nretries = { max = 1 }")
+        .server(holds)
+        .server(holds),
+        Situation::new(
+            "slow-attempt-is-repeated-elsewhere",
+            Expected::passed("completed", 200).failed(&["attempt_timeout"]),
+        )
+        // The other server must answer in time, beside all the others.
+        .route("timeouts = { attempt = \"3s\" }")
+        .server(holds)
+        .backup(answers),
+        Situation::new(
+            "attempt-of-a-post-takes-too-long",
+            Expected::answered("attempt_timeout", 504).not_retried("not idempotent"),
+        )
+        .route("timeouts = { attempt = \"300ms\" }")
+        .server(holds)
+        .act(|stage| stage.post(b"body")),
         Situation::new("slow-body", Expected::cut("connection_read_timeout", 200))
             .service(IDLE)
             .server(says_and_holds(response("Content-Length: 100\r\n", "half"))),

@@ -17,6 +17,7 @@ const WORDS = /** @type {Record<string, string>} */ ({
   balance_skewed: "uneven load",
   source_failing: "source failing",
   servers_held: "servers missing",
+  kubernetes_not_followed: "cluster not followed",
   fleet_not_joined: "not in the fleet",
   fleet_members_missing: "members missing",
   fleet_results_contradict: "checks contradict",

@@ -82,7 +82,7 @@ function reaches(configuration) {
   for (const route of configuration.routes) {
     const split = route.action?.forward?.split ?? [];
     const names = route.listeners?.length ? route.listeners : http.map((/** @type {any} */ one) => one.name);
-    for (const name of names) for (const { service } of split) pairs.add(JSON.stringify([name, service]));
+    for (const name of names) for (const { service } of split) if (service) pairs.add(JSON.stringify([name, service]));
   }
   for (const one of configuration.listeners ?? []) {
     if (one.service) pairs.add(JSON.stringify([one.name, one.service]));

@@ -13,23 +13,25 @@ export function routesOf(configuration, services, maintenance) {
   /** How many routes lead to each service. @type {Map<string, number>} */
   const leading = new Map();
   for (const { split } of drafts)
-    for (const name of new Set(split.map((one) => one.service))) leading.set(name, (leading.get(name) ?? 0) + 1);
+    for (const name of new Set(split.flatMap((one) => one.service ?? [])))
+      leading.set(name, (leading.get(name) ?? 0) + 1);
   return drafts.map(({ split, mirrored, ...draft }, place) => {
     const weights = split.reduce((sum, one) => sum + one.weight, 0);
     const own = split.flatMap(({ service }) => rows.get(service) ?? []);
-    const shared = split.find(({ service }) => (leading.get(service) ?? 0) > 1);
+    const shared = split.find(({ service }) => service != null && (leading.get(service) ?? 0) > 1);
+    const refuses = split.some(({ deny }) => deny != null);
     const windows = own.map((row) => newest(row.traffic));
-    const counted = split.length > 0 && !shared && windows.every((one) => one != null);
+    const counted = split.length > 0 && !shared && !refuses && windows.every((one) => one != null);
     const sum = (/** @type {(window: import("../api.js").ServiceWindow) => number} */ of) =>
       counted ? windows.reduce((total, one) => total + (one ? of(one) : 0), 0) : null;
     const on = maintenance.find((one) => one.kind === "route" && one.name === draft.name && one.on);
     return {
       ...draft,
       key: `${place} ${draft.name}`,
-      services: split.map(({ service, weight }) => ({
-        name: service,
+      services: split.map(({ service, deny, weight }) => ({
+        name: service ?? `answers ${deny}`,
         share: split.length > 1 ? share(weight, weights) : "",
-        known: rows.has(service),
+        known: service != null && rows.has(service),
       })),
       more: mirrored.length ? [...draft.more, `mirrored to ${mirrored.join(", ")}`] : draft.more,
       condition: on ? IN_MAINTENANCE : worst(own),
@@ -38,7 +40,7 @@ export function routesOf(configuration, services, maintenance) {
       requests: sum((one) => one.requests),
       uncounted: shared
         ? `${count(leading.get(shared.service) ?? 0)} routes lead to ${shared.service}`
-        : split.length > 0
+        : split.length > 0 && !refuses
           ? ""
           : "requests that are not forwarded are not counted by route",
     };
@@ -134,8 +136,9 @@ function actionOf(action) {
   if (kind === "deny") return `answers ${setting}`;
   if (kind === "respond") return `answers ${setting?.status}, ${setting?.content_type}`;
   if (kind !== "redirect") return kind;
-  const to = ["scheme", "host", "port", "path"].flatMap((name) =>
-    setting?.[name] == null ? [] : `${name} ${typeof setting[name] === "object" ? pair(setting[name]) : setting[name]}`,
+  const path = setting?.path?.prefix ?? setting?.path?.whole;
+  const to = Object.entries({ scheme: setting?.scheme, host: setting?.host, port: setting?.port, path }).flatMap(
+    ([name, value]) => (value == null ? [] : `${name} ${value}`),
   );
   return `redirects (${setting?.status}) to ${to.join(", ")}`;
 }

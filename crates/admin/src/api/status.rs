@@ -39,6 +39,7 @@ pub(super) fn of(api: &Context) -> Status {
         acme: api.sources.acme.as_ref().and_then(|acme| acme()),
         published_routes: routes::published_of(api).source,
         fleet: fleet::of(api).map(|fleet| fleet.summary()),
+        kubernetes: api.sources.kubernetes.as_ref().map(|state| state()),
     }
 }
 

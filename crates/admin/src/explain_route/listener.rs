@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use admin_api::routes::ExplainedListener;
-use model::{Address, Listener, ListenerId, Protocol, visible};
+use model::{Address, Listener, ListenerId, visible};
 
 use super::asked::RouteQuery;
 
@@ -29,7 +29,7 @@ pub(super) fn choose<'a>(
 ) -> Result<Chosen<'a>, String> {
     // As many listeners as a configuration has: far below 2^32.
     let all = listeners.iter().zip(0..).map(|(listener, id)| (listener, ListenerId(id)));
-    let is_http = |listener: &Listener| matches!(listener.protocol, Protocol::Http);
+    let is_http = |listener: &Listener| listener.protocol.has_requests();
     if let Some(asked) = &query.listener {
         // A name may look like an address.
         let by_name = all.clone().find(|(listener, _)| *listener.name == **asked);

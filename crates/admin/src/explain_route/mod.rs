@@ -16,7 +16,8 @@ use decide::route::Arrival;
 use decide::{Published, Registry, cors};
 use model::path::{canonical, has_dot_segments};
 use model::{
-    Action, Cause, Listener, Maintained, Moment, PathMatch, Respond, Route, RouteMatch, Snapshot,
+    Action, Cause, Denial, DenialCause, Listener, Maintained, Moment, PathMatch, Respond, Route,
+    RouteMatch, Snapshot, SplitTarget,
 };
 use wire::http1::{RequestBody, RequestHead};
 
@@ -83,8 +84,7 @@ pub fn explain_route(
         if let Action::Forward(forward) = &route.action
             && explanation.answer.is_none()
         {
-            let (server, answer) = server::foresee(&case, forward);
-            (explanation.server, explanation.answer) = (Some(server), answer);
+            (explanation.server, explanation.answer) = server::foresee(&case, forward);
         }
     }
     Ok(explanation)
@@ -104,6 +104,10 @@ fn request(case: &Case<'_>) -> ExplainedRequest {
 
 /// Returns the answer to a request that `listener` refuses, whatever its route.
 fn refusal(head: &RequestHead, listener: &Listener) -> Option<ExplainedAnswer> {
+    if listener.hosts.as_ref().is_some_and(|hosts| hosts.entry(head.host()).is_none()) {
+        let why = "its host is not among hosts of the listener, so no route is tried";
+        return Some(answer(Cause::DestinationNotFound, why));
+    }
     let RequestBody::Length(length) = head.body() else { return None };
     let why = "its Content-Length is above body_max of the listener, so no route is tried";
     (!listener.allows_body(length)).then(|| answer(Cause::HttpRequestBodyTooLarge, why))
@@ -141,8 +145,13 @@ fn own_answer(case: &Case<'_>, route: &Route) -> Option<ExplainedAnswer> {
             Some(answer(Cause::HttpMethodNotAllowed, "TRACE is forwarded only if a route names it"))
         }
         Action::Forward(_) => None,
-        Action::Deny(status) => {
-            with_status(*status, Cause::HttpRequestDenied, "the route refuses its requests")
+        Action::Deny(Denial { status, cause }) => {
+            let why = match cause {
+                DenialCause::Configured => "the route refuses its requests",
+                DenialCause::NoRoute => "no route of the Gateway's listener matches",
+                DenialCause::NoBackend => "the route has no valid backend",
+            };
+            with_status(*status, cause.cause(), why)
         }
         Action::Redirect(redirect) => {
             with_status(redirect.status, Cause::Redirected, "the route redirects")
@@ -178,14 +187,17 @@ fn explained(case: &Case<'_>, index: usize, route: &Route) -> ExplainedRoute {
     };
     let (action, status, services) = match &route.action {
         Action::Forward(forward) => {
-            let services = forward
-                .to
-                .iter()
-                .map(|split| RouteService { name: name_of(split.service), weight: split.weight });
+            let services = forward.to.iter().map(|branch| {
+                let (name, status) = match branch.to {
+                    SplitTarget::Service(id) => (name_of(id), None),
+                    SplitTarget::Deny(denial) => (String::new(), Some(denial.status)),
+                };
+                RouteService { name, status, weight: branch.weight }
+            });
             (RouteAction::Forward, None, services.collect())
         }
         Action::Redirect(redirect) => (RouteAction::Redirect, Some(redirect.status), Vec::new()),
-        Action::Deny(status) => (RouteAction::Deny, Some(*status), Vec::new()),
+        Action::Deny(denial) => (RouteAction::Deny, Some(denial.status), Vec::new()),
         Action::Respond(Respond::Fixed { status, .. }) => {
             (RouteAction::Respond, Some(*status), Vec::new())
         }
@@ -211,7 +223,7 @@ fn explained(case: &Case<'_>, index: usize, route: &Route) -> ExplainedRoute {
 
 /// Returns the conditions of a route in words; empty: it has none.
 fn conditions(matches: &RouteMatch, snapshot: &Snapshot) -> Vec<String> {
-    let RouteMatch { listeners, host, path, method, fields, query, conditions } = matches;
+    let RouteMatch { listeners, host, path, method, fields, query, conditions, order: _ } = matches;
     let listeners = listeners.iter().filter_map(|id| snapshot.listeners.get(id.0 as usize));
     let names: Vec<&str> = listeners.map(|listener| &*listener.name).collect();
     let mut words = Vec::new();

@@ -19,6 +19,12 @@ pub(super) fn notes(case: &Case<'_>, listener: &Listener, route: Option<&Route>)
             listener.name
         ));
     }
+    if listener.tls.is_some() && listener.hosts.is_some() {
+        notes.push(
+            "it is assumed that the server name (SNI) of the client's connection belongs to the same entry of hosts as the request's host: otherwise the answer is 421"
+                .to_owned(),
+        );
+    }
     if case.published.router.reads_certificates() {
         notes.push(
             "it is assumed that the client shows no certificate: conditions on one do not hold"

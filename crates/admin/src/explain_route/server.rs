@@ -4,23 +4,39 @@ use admin_api::routes::{ExplainedAnswer, ExplainedServer, ServerConsidered, Serv
 use decide::explain::{By, Decision};
 use decide::foresee::Foreseen;
 use decide::{Ask, LiveService, placement, route};
-use model::{Cause, Forward, Maintained};
+use model::{Cause, Denial, DenialCause, Forward, Maintained, SplitTarget};
 
 use super::{Case, answer};
 
-/// Returns what would become of a request at its service, and Weir's own answer if it gets no server.
+/// Returns what would become of a request at its service, unless it goes to none, and Weir's own answer if it gets no
+/// server.
 pub(super) fn foresee(
     case: &Case<'_>,
     forward: &Forward,
-) -> (ExplainedServer, Option<ExplainedAnswer>) {
+) -> (Option<ExplainedServer>, Option<ExplainedAnswer>) {
     let mut rng = fastrand::Rng::new();
-    let id = route::split(forward, &mut rng);
+    let id = match route::split(forward, &mut rng).to {
+        SplitTarget::Service(id) => id,
+        SplitTarget::Deny(Denial { status, cause }) => {
+            let why = match cause {
+                DenialCause::Configured | DenialCause::NoRoute => {
+                    "the branch of the split that was drawn by weight, as an example, refuses its requests"
+                }
+                DenialCause::NoBackend => {
+                    "the branch of the split that was drawn by weight, as an example, has no valid backend"
+                }
+            };
+            let status = Some(status);
+            return (None, Some(ExplainedAnswer { status, ..answer(cause.cause(), why) }));
+        }
+    };
     let spec = case.snapshot().service(id);
     let live = case.published.service(id);
     let drawn = forward.to.iter().filter(|to| to.weight > 0).count() > 1;
     let switched = case.registry.maintenance();
     if switched.in_force(Maintained::Service, &spec.name, spec.maintenance).is_some() {
-        return in_maintenance(&spec.name, drawn);
+        let (server, answer) = in_maintenance(&spec.name, drawn);
+        return (Some(server), answer);
     }
     // What an authentication would add to the request is not known.
     let key = placement::key(spec, case.head, |_| None, case.client);
@@ -47,7 +63,7 @@ pub(super) fn foresee(
         Foreseen::Refused(cause) => Some(answer(cause, why.clone())),
         Foreseen::Server(_) | Foreseen::Waits(_) => None,
     };
-    (explained(&foreseen, &decision, (drawn || is_random, why)), own)
+    (Some(explained(&foreseen, &decision, (drawn || is_random, why))), own)
 }
 
 /// Returns the refusal of a service that is in maintenance; `drawn`: chance chose this service.

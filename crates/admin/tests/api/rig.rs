@@ -22,7 +22,9 @@ use admin_api::receipt::{
     HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade, UpgradeResult,
 };
 use admin_api::services::{RefusedEntry, ServiceSource};
-use admin_api::status::{Acme, AcmeCertificate, AcmeFailure, AcmeRefusal, Registration};
+use admin_api::status::{
+    Acme, AcmeCertificate, AcmeFailure, AcmeRefusal, Kubernetes, Registration,
+};
 use decide::Registry;
 use model::histogram::SharedHistogram;
 use model::{
@@ -213,6 +215,18 @@ fn fleet() -> Fleet {
     }
 }
 
+fn kubernetes() -> Kubernetes {
+    Kubernetes {
+        running: true,
+        connected: true,
+        leading: true,
+        failing: [("httproutes".to_owned(), "403: forbidden".to_owned())].into(),
+        forbidden: vec!["list httproutes".to_owned()],
+        absent: vec!["TLSRoute".to_owned()],
+        ..Kubernetes::default()
+    }
+}
+
 fn published_routes() -> PublishedRoutes {
     let source = TagSource {
         published: 1,
@@ -333,6 +347,7 @@ pub(crate) fn sources() -> Sources {
             last_at: Some(Duration::from_secs(1_763_619_180)),
         })),
         acme: Some(Arc::new(|| Some(acme()))),
+        kubernetes: Some(Arc::new(kubernetes)),
         switches: admin::Switches::default(),
     }
 }

@@ -5,9 +5,12 @@
 
 mod stop;
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,10 +18,13 @@ use admin_api::changes::Change;
 use admin_api::handover;
 use config::Diff;
 use decide::Published;
+use gateway::served::{InForce, Served};
 use model::{AccessLog, Address, AffinityKey, PublishedRoute, Snapshot};
+use tokio::sync::watch;
 
 use crate::affinity_key;
 use crate::certificates::{self, Certificates};
+use crate::cluster::Cluster;
 use crate::departing::Departing;
 use crate::explain_token::ExplainToken;
 use crate::exporter::Exporter;
@@ -113,6 +119,8 @@ pub struct Balancer {
     access: proxy::AccessSink,
     access_writer: proxy::AccessWriter,
     exporter: Exporter,
+    /// The connection to Kubernetes, if there is one.
+    cluster: Option<Cluster>,
 }
 
 /// The result of applying a configuration.
@@ -127,6 +135,34 @@ pub(crate) struct Applied {
     pub(crate) generation: u64,
     /// When a worker first served by it.
     pub(crate) first_use: Arc<decide::FirstUse>,
+}
+
+/// Why a configuration was not applied. Displays as one line per reason.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    lines: Vec<String>,
+    /// The listeners that cannot be opened, with their lines, if that is the only reason.
+    pub(crate) listeners: BTreeMap<Arc<str>, String>,
+}
+
+impl From<Vec<String>> for Refused {
+    fn from(lines: Vec<String>) -> Refused {
+        Refused { lines, listeners: BTreeMap::new() }
+    }
+}
+
+impl From<OpenError> for Refused {
+    fn from(error: OpenError) -> Refused {
+        let OpenError { lines, listeners, in_use: _ } = error;
+        let is_all = listeners.len() == lines.len();
+        Refused { lines, listeners: if is_all { listeners } else { BTreeMap::new() } }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.lines.join("\n"))
+    }
 }
 
 impl Balancer {
@@ -153,19 +189,17 @@ impl Balancer {
         let owner = sockets::owner(&snapshot);
         let mut exporter = Exporter::new();
         let (access, access_writer) = start_access_log(&snapshot, owner, &exporter)?;
-        let registry = Arc::new(decide::Registry::new());
-        affinity_key::ensure(&snapshot, &registry, owner, affinity_key).map_err(one_line)?;
-        let explain_token = ExplainToken::new(doors.admin.as_ref());
-        let may_explain = explain_token.of(&snapshot).map_err(one_line)?;
+        let registry = new_registry(&snapshot, owner, affinity_key)?;
+        let (explain_token, may_explain) = explanations(&snapshot, doors.admin.as_ref())?;
         let certificates = become_user(&mut snapshot, owner, known.servers.is_some())?;
-        exporter.begin(&snapshot)?;
+        let cluster = start_senders(&snapshot, &mut exporter)?;
         sockets.log_shortfalls();
 
         // Then the configuration comes into force, and probes and lookups start. Clients wait in
         // the listen queue until every name has been looked up.
         let switches = sources.switches.clone();
         let (options, alarm) =
-            control_options(&snapshot, &sockets, &switches, &certificates, &mut known)?;
+            control_options(&snapshot, &sockets, &sources, (&certificates, &cluster), &mut known)?;
         let control = start_control(&registry, &mut snapshot, with_routes, options, &mut known)?;
         let counters = new_counters(&registry.current());
 
@@ -185,7 +219,8 @@ impl Balancer {
         let proxy = start_workers(options, &alarm)?;
 
         // The API comes last; everything that it shows exists by now.
-        let ready = Arc::new(AtomicBool::new(true));
+        // With Kubernetes, Weir is ready once it serves the Gateways.
+        let ready = Arc::new(AtomicBool::new(cluster.is_none()));
         let managed = Managed {
             snapshot: &snapshot,
             registry: &registry,
@@ -196,6 +231,7 @@ impl Balancer {
             workers,
             in_flight: proxy.in_flight_reader(),
             certificates: certificates.thread(),
+            kubernetes: cluster.as_ref().map(Cluster::status),
             earlier: known.changes,
             not_admitted,
             exporter: &exporter,
@@ -222,6 +258,7 @@ impl Balancer {
             access,
             access_writer,
             exporter,
+            cluster,
         })
     }
 
@@ -262,17 +299,35 @@ impl Balancer {
         self.control.status().published_routes()
     }
 
+    /// Returns what Gateways of Kubernetes serve, as it changes.
+    pub(crate) fn gateways(&self) -> Option<watch::Receiver<Arc<Served>>> {
+        self.cluster.as_ref().map(Cluster::served)
+    }
+
+    /// Returns what Gateways of Kubernetes are to serve now.
+    pub(crate) fn served(&self) -> Option<Arc<Served>> {
+        self.cluster.as_ref().map(|cluster| Arc::clone(&cluster.served().borrow()))
+    }
+
+    /// Notes what is in force of what Gateways serve.
+    pub(crate) fn serves_gateways(&self, in_force: InForce) {
+        if let Some(cluster) = &self.cluster {
+            cluster.in_force(in_force);
+            self.ready.store(true, Relaxed);
+        }
+    }
+
     /// Applies another configuration completely, or returns what prevents it and changes nothing.
     /// `resolve_max`: how long new names and sources may take.
     pub(crate) fn apply(
         &mut self,
         snapshot: Arc<Snapshot>,
         resolve_max: Duration,
-    ) -> Result<Applied, Vec<String>> {
+    ) -> Result<Applied, Refused> {
         let before = self.registry.load_full();
         // Everything that can fail comes first: new sockets are bound and files opened, and not
         // used yet.
-        let change = self.sockets.prepare(&snapshot, self.workers).map_err(|error| error.lines)?;
+        let change = self.sockets.prepare(&snapshot, self.workers)?;
         let log = (snapshot.log.access != before.snapshot.log.access)
             .then(|| open_access_log(&snapshot.log.access, None, &self.exporter))
             .transpose()
@@ -423,6 +478,16 @@ impl Balancer {
     }
 }
 
+/// Returns who may request explanations, now and with later configurations.
+fn explanations(
+    snapshot: &Snapshot,
+    door: Option<&admin::Door>,
+) -> Result<(ExplainToken, Option<proxy::MayExplain>), Vec<String>> {
+    let token = ExplainToken::new(door);
+    let may_explain = token.of(snapshot).map_err(one_line)?;
+    Ok((token, may_explain))
+}
+
 #[allow(clippy::needless_pass_by_value, reason = "what `map_err` passes")]
 fn one_line(error: impl ToString) -> Vec<String> {
     vec![error.to_string()]
@@ -440,6 +505,17 @@ fn configure(counters: &observe::Registry, published: &Published) {
 fn new_identity() -> proxy::Identity {
     // Keyed by the system's random numbers; the keys differ from call to call.
     proxy::Identity::new(RandomState::new().hash_one(std::process::id()))
+}
+
+/// Returns a registry with the key for affinity cookies, which only root may read.
+fn new_registry(
+    snapshot: &Snapshot,
+    owner: Option<(u32, u32)>,
+    key: Option<AffinityKey>,
+) -> Result<Arc<decide::Registry>, Vec<String>> {
+    let registry = Arc::new(decide::Registry::new());
+    affinity_key::ensure(snapshot, &registry, owner, key).map_err(one_line)?;
+    Ok(registry)
 }
 
 fn new_counters(published: &Published) -> Arc<observe::Registry> {
@@ -463,12 +539,12 @@ fn start_workers(
 fn control_options(
     snapshot: &Snapshot,
     sockets: &Sockets,
-    switches: &admin::Switches,
-    certificates: &Certificates,
+    sources: &admin::Sources,
+    (certificates, cluster): (&Certificates, &Option<Cluster>),
     known: &mut Known,
 ) -> Result<(control::Options, Arc<OnceLock<proxy::Alarm>>), Vec<String>> {
     let alarm = Arc::new(OnceLock::new());
-    let switches = switches.clone();
+    let switches = sources.switches.clone();
     let orders = std::mem::take(&mut known.orders);
     let options = control::Options {
         gate: Arc::new(move |change| switches.turn(change).is_some()),
@@ -478,6 +554,7 @@ fn control_options(
         challenges: certificates.challenges(),
         certificates: certificates.shared(),
         fleet: sockets.copy_of_fleet().map_err(|error| vec![format!("fleet: {error}")])?,
+        pods: cluster.as_ref().map(Cluster::pods),
         ..control::Options::default()
     };
     Ok((options, alarm))
@@ -595,6 +672,15 @@ fn become_user(
     drop_privileges(snapshot).map_err(one_line)?;
     certificates::reopen(snapshot).map_err(one_line)?;
     Ok(certificates)
+}
+
+/// Starts what is connected to others from now on: the thread of `telemetry`, and that of Kubernetes.
+fn start_senders(
+    snapshot: &Snapshot,
+    exporter: &mut Exporter,
+) -> Result<Option<Cluster>, Vec<String>> {
+    exporter.begin(snapshot)?;
+    Cluster::start(snapshot).map_err(one_line)
 }
 
 /// Switches to the configured user. Only root can; otherwise it must already be that user.

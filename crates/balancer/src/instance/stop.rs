@@ -30,6 +30,9 @@ impl Balancer {
         self.certificates.stop();
         self.ready.store(false, Relaxed);
         self.control.announce(false);
+        if let Some(cluster) = &mut self.cluster {
+            cluster.leave();
+        }
         self.proxy.announce_stop();
         let drain_max = self.registry.current().snapshot.drain_max;
         let drain_max = if self.wait_to_drain(why, signals) { drain_max } else { Duration::ZERO };
@@ -115,6 +118,9 @@ impl Balancer {
         let removed_max = if is_at_once { DEREGISTERED_AT_ONCE_MAX } else { DEREGISTERED_MAX };
         if !replaced && let Err(error) = self.control.deregister(removed_max) {
             tracing::warn!(%error, "could not deregister from Consul");
+        }
+        if let Some(cluster) = self.cluster {
+            cluster.stop();
         }
         self.management.stop();
         remove_unused(files);

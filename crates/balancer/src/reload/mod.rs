@@ -3,6 +3,7 @@
 //!
 //! `instance` applies a configuration; this module decides when, and reports the result.
 
+mod gateways;
 mod history;
 mod receipt;
 mod tagged;
@@ -20,10 +21,11 @@ use observe::TimestampCache;
 
 use crate::certificates;
 use crate::commands::{Answer, CommandSender};
-use crate::instance::{Applied, Balancer, RESOLVE_MAX};
+use crate::instance::{Applied, Balancer, RESOLVE_MAX, Refused};
 use crate::not_admitted::{NotAdmitted, SharedNotAdmitted};
 use crate::{service_manager, state_directory};
 
+use gateways::Gateways;
 use history::{History, Use};
 use tagged::Tagged;
 use watch::Watch;
@@ -37,8 +39,8 @@ const ROUTES_PAUSE_PER_WORK: u32 = 10;
 /// minutes.
 const REPLACED_PER_DOUBLING: usize = 8;
 const ROUTES_DOUBLINGS_MAX: usize = 10;
-/// Routes that could not be applied are tried again after this time.
-const ROUTES_RETRY: Duration = Duration::from_secs(10);
+/// What could not be applied is tried again after this time.
+const APPLY_RETRY: Duration = Duration::from_secs(10);
 
 /// Reloads one configuration file.
 pub(crate) struct Reloader {
@@ -49,6 +51,9 @@ pub(crate) struct Reloader {
     not_admitted: SharedNotAdmitted,
     /// When the routes may change next.
     routes_due: Moment,
+    /// The files with the routes that services publish.
+    files: Option<Arc<Snapshot>>,
+    gateways: Gateways,
 }
 
 impl Reloader {
@@ -60,6 +65,8 @@ impl Reloader {
             tagged: None,
             not_admitted: SharedNotAdmitted::default(),
             routes_due: Moment::ZERO,
+            files: None,
+            gateways: Gateways::default(),
         }
     }
 
@@ -70,12 +77,23 @@ impl Reloader {
 
     /// Returns the configuration with which a process starts: that of the file, with the routes that services
     /// published when an earlier process ended.
-    pub(crate) fn first(&mut self, file: Arc<Snapshot>, input: Option<Input>) -> Arc<Snapshot> {
+    ///
+    /// # Errors
+    /// There is `[kubernetes]`, but the defaults of the file do not suit Gateways.
+    pub(crate) fn first(
+        &mut self,
+        file: Arc<Snapshot>,
+        input: Option<Input>,
+    ) -> Result<Arc<Snapshot>, String> {
+        self.gateways.defaults = gateways::defaults(&file, input.as_ref())?;
+        self.files = Some(Arc::clone(&file));
         self.tagged = input.and_then(|input| Tagged::of(input, &file));
         let consul = file.registries.consul.as_ref();
-        let Some(settings) = consul.and_then(|consul| consul.routes.as_ref()) else { return file };
+        let Some(settings) = consul.and_then(|consul| consul.routes.as_ref()) else {
+            return Ok(file);
+        };
         let saved = control::saved_routes(&state_directory::servers_file(&file), settings);
-        self.with_routes(saved).unwrap_or(file)
+        Ok(self.with_routes(saved).unwrap_or(file))
     }
 
     /// Returns the configuration with these routes; `None`: it has them, or services may not publish any.
@@ -90,6 +108,7 @@ impl Reloader {
         match tagged.with(routes) {
             Ok((snapshot, not_admitted)) => {
                 self.not_admitted.set(not_admitted, None);
+                self.files = Some(Arc::clone(&snapshot));
                 Some(snapshot)
             }
             Err(problem) => {
@@ -117,8 +136,10 @@ impl Reloader {
         if !tagged.is_behind(&routes) {
             return;
         }
-        let outcome = tagged.with(routes).and_then(|(snapshot, not_admitted)| {
-            Ok((apply(snapshot, balancer, ROUTES_RESOLVE_MAX)?, not_admitted))
+        let outcome = tagged.with(routes).and_then(|(files, not_admitted)| {
+            let applied = self.gateways.apply_files(&files, balancer, ROUTES_RESOLVE_MAX)?;
+            self.files = Some(files);
+            Ok((applied, not_admitted))
         });
         let took = os::clock::now().since(began);
         // Long connections keep a configuration in memory that routes have replaced.
@@ -143,12 +164,25 @@ impl Reloader {
             }
             Err(problem) => {
                 tagged.is_not_applied();
-                self.routes_due = self.routes_due.max(began + ROUTES_RETRY);
+                self.routes_due = self.routes_due.max(began + APPLY_RETRY);
                 if self.not_admitted.get().problem.as_ref() != Some(&problem) {
                     tracing::error!("routes from tags in Consul cannot be applied: {problem}");
                 }
                 self.not_admitted.set(NotAdmitted::new(), Some(problem));
             }
+        }
+    }
+
+    /// Returns when [`Reloader::follow_gateways`] may apply the next change.
+    pub(crate) fn gateways_due(&self) -> Moment {
+        self.gateways.due()
+    }
+
+    /// Applies what the Gateways of Kubernetes serve now, if that has changed and the last time was not just now. If it
+    /// cannot be applied, what was served before stays, and it is tried again later.
+    pub(crate) fn follow_gateways(&mut self, balancer: &mut Balancer) {
+        if let Some(files) = &self.files {
+            self.gateways.follow(files, balancer);
         }
     }
 
@@ -222,14 +256,18 @@ impl Reloader {
         input: Option<Input>,
         balancer: &mut Balancer,
     ) -> Result<Option<Applied>, String> {
+        let of_file = gateways::defaults(&file, input.as_ref())?;
         let mut tagged = input.and_then(|input| Tagged::of(input, &file));
-        let composed = tagged.as_mut().map(|tagged| tagged.with(balancer.published_routes()));
-        let (snapshot, not_admitted, problem) = match composed {
+        let with_tags = tagged.as_mut().map(|tagged| tagged.with(balancer.published_routes()));
+        let (files, not_admitted, problem) = match with_tags {
             Some(Ok((snapshot, not_admitted))) => (snapshot, not_admitted, None),
             Some(Err(problem)) => (file, NotAdmitted::new(), Some(problem)),
             None => (file, NotAdmitted::new(), None),
         };
-        let applied = apply(snapshot, balancer, RESOLVE_MAX)?;
+        let before = self.gateways.set_defaults(of_file, balancer);
+        let applied = self.gateways.apply_files(&files, balancer, RESOLVE_MAX);
+        let applied = applied.inspect_err(|_| self.gateways.defaults = before)?;
+        self.files = Some(files);
         self.tagged = tagged;
         self.not_admitted.set(not_admitted, problem);
         Ok(applied)
@@ -253,16 +291,17 @@ fn apply(
     mut snapshot: Arc<Snapshot>,
     balancer: &mut Balancer,
     resolve_max: Duration,
-) -> Result<Option<Applied>, String> {
+) -> Result<Option<Applied>, Refused> {
     let current = balancer.published();
     Arc::make_mut(&mut snapshot).share_services(&current.snapshot);
-    certificates::fill(&mut snapshot, Some(&current.snapshot), None)?;
+    certificates::fill(&mut snapshot, Some(&current.snapshot), None)
+        .map_err(|line| Refused::from(vec![line]))?;
     if snapshot == current.snapshot && balancer.is_reachable() {
         current.note_reread(&snapshot);
         return Ok(None);
     }
     drop(current);
-    balancer.apply(snapshot, resolve_max).map(Some).map_err(|lines| lines.join("\n"))
+    balancer.apply(snapshot, resolve_max).map(Some)
 }
 
 /// Returns the members of the receipt that only a new configuration has.

@@ -10,6 +10,7 @@ mod shortfall;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -92,15 +93,19 @@ pub(crate) struct Change {
 pub struct OpenError {
     /// One line per address: what, why, and the remedy.
     pub lines: Vec<String>,
+    /// The lines for listeners, by their names.
+    pub listeners: BTreeMap<Arc<str>, String>,
     /// The IP addresses on which another process listens.
     pub in_use: Vec<SocketAddr>,
 }
 
 impl OpenError {
-    fn add(&mut self, subject: &str, address: Address, error: &(dyn Error + 'static)) {
-        self.lines.push(format!("{subject}: {error}"));
+    fn add(&mut self, listener: &Listener, error: &(dyn Error + 'static)) {
+        let line = format!("{}: {error}", label(&listener.name));
+        self.lines.push(line.clone());
+        self.listeners.insert(Arc::clone(&listener.name), line);
         if error.downcast_ref().is_some_and(ListenError::is_address_in_use) {
-            self.in_use.extend(address.ip());
+            self.in_use.extend(listener.address.ip());
         }
     }
 }
@@ -131,7 +136,7 @@ pub(crate) fn open(snapshot: &Snapshot, handed: Handed) -> Result<(Sockets, Door
         };
         match opened {
             Ok(group) => sockets.groups.push(group),
-            Err(error) => errors.add(&listener_label(listener), listener.address, &*error),
+            Err(error) => errors.add(listener, &*error),
         }
     }
     let mut doors = Doors::default();
@@ -243,7 +248,7 @@ impl Sockets {
         for listener in &next.listeners {
             match self.group_for(listener, &mut change.opening) {
                 Ok(group) => change.groups.push(group),
-                Err(error) => errors.add(&listener_label(listener), listener.address, &*error),
+                Err(error) => errors.add(listener, &*error),
             }
         }
         if !errors.lines.is_empty() {
@@ -253,8 +258,8 @@ impl Sockets {
             if !self.groups.iter().any(|old| old.is_unchanged_in(group)) {
                 let sockets = group.for_proxy();
                 change.added.push(sockets.map_err(|error| OpenError {
-                    lines: vec![format!("listener {:?}: {error}", group.name)],
-                    in_use: Vec::new(),
+                    lines: vec![format!("{}: {error}", label(&group.name))],
+                    ..OpenError::default()
                 })?);
             }
         }
@@ -396,7 +401,7 @@ pub(crate) fn obstacle(listener: &Listener) -> Option<String> {
         (_, Err(error)) => error,
         (Ok(()), Ok(_)) => return None,
     };
-    Some(format!("{}: {error}", listener_label(listener)))
+    Some(format!("{}: {error}", label(&listener.name)))
 }
 
 /// Removes these files as far as no process listens on their sockets any more.
@@ -413,8 +418,8 @@ fn log_if_it_stays(file: SocketFile, removed: io::Result<()>) {
     }
 }
 
-fn listener_label(listener: &Listener) -> String {
-    format!("listener {:?}", listener.name)
+fn label(listener: &str) -> String {
+    format!("listener {listener:?}")
 }
 
 /// Takes a listener's sockets out of those that were handed over: by address or, with port 0, by

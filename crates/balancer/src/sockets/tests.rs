@@ -86,7 +86,7 @@ fn every_worker_has_a_socket_of_every_listener() {
 #[test]
 fn every_address_in_use_is_reported() {
     let ((_held, public), (_held_too, admin)) = (taken(), taken());
-    let OpenError { lines, in_use } =
+    let OpenError { lines, in_use, .. } =
         open(&snapshot(public, admin), Handed::default()).unwrap_err();
     assert_eq!(in_use, [public, admin]);
     assert_eq!(lines.len(), 2, "{lines:?}");
@@ -114,7 +114,7 @@ fn unchanged_listeners_keep_their_sockets_and_changes_are_reported() {
     drop(free);
     next.listeners[0] =
         Listener { name: "four".into(), address: new_address.into(), ..next.listeners[0].clone() };
-    next.listeners[1].protocol = Protocol::Tcp(model::ServiceId(0));
+    next.listeners[1].protocol = Protocol::Tcp(model::TcpSplit::only(model::ServiceId(0)));
     let change = sockets.prepare(&next, 2).unwrap();
     assert_eq!(names(&change), (vec!["four", "two"], vec!["three", "two"]));
     assert_eq!(change.added[0].sockets.len(), 2);
@@ -241,7 +241,7 @@ fn tunnels_need_more_files_than_exchanges() {
     let mut snapshot = snapshot(address(1), address(2));
     Arc::make_mut(&mut snapshot.services[0]).idle_connections_max = 0;
     let http = files_wanted(&snapshot, 1);
-    snapshot.listeners[0].protocol = Protocol::Tcp(model::ServiceId(0));
+    snapshot.listeners[0].protocol = Protocol::Tcp(model::TcpSplit::only(model::ServiceId(0)));
     assert_eq!(files_wanted(&snapshot, 1) - http, 4 * 1000);
     let none_kept = files_wanted(&snapshot, 2);
     Arc::make_mut(&mut snapshot.services[0]).idle_connections_max = 10;

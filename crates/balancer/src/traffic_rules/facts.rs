@@ -3,10 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use admin_api::status::Kubernetes;
 use control::{FleetState, SourceState};
 use decide::{Endpoint, LiveService, Published, Tier, slow_start};
 use diagnose::facts::{
-    FleetProblem, ServiceSpan, Traffic, TrafficFleet, TrafficServer, TrafficService, TrafficSource,
+    FleetProblem, ServiceSpan, Traffic, TrafficFleet, TrafficKubernetes, TrafficServer,
+    TrafficService, TrafficSource,
 };
 use history::{History, Key, Kind, TIERS, Window};
 use model::{Balance, Protocol, Service, ServiceId, Snapshot};
@@ -32,6 +34,7 @@ pub(super) fn traffic(
     deploys: &Deploys,
     clients: &Clients,
     control: &control::Status,
+    kubernetes: Option<&Kubernetes>,
 ) -> Traffic {
     let tcp = tcp_services(&published.snapshot);
     let services = published.services.iter().enumerate().filter_map(|(index, live)| {
@@ -55,6 +58,12 @@ pub(super) fn traffic(
         services,
         sources: sources.collect(),
         fleet: control.fleet().map(|state| fleet(&state)),
+        kubernetes: kubernetes.map(|state| TrafficKubernetes {
+            has_ended: !state.running,
+            disconnected_s: state.disconnected_for_ms.map(|millis| (millis / 1e3) as u64),
+            awaited: state.awaited.clone(),
+            error: state.error.clone().unwrap_or_default(),
+        }),
     }
 }
 
@@ -91,16 +100,7 @@ fn source(state: SourceState) -> TrafficSource {
 /// Returns the services that get connections instead of requests.
 fn tcp_services(snapshot: &Snapshot) -> HashSet<u32> {
     let protocols = snapshot.listeners.iter().map(|listener| &listener.protocol);
-    let services = protocols.flat_map(|protocol| -> Vec<ServiceId> {
-        match protocol {
-            Protocol::Http => Vec::new(),
-            Protocol::Tcp(service) => vec![*service],
-            Protocol::TlsPassthrough { names, otherwise } => {
-                names.iter().map(|(_, service)| *service).chain(*otherwise).collect()
-            }
-        }
-    });
-    services.map(|ServiceId(id)| id).collect()
+    protocols.flat_map(Protocol::services).map(|ServiceId(id)| id).collect()
 }
 
 /// `None` if it has no traffic.

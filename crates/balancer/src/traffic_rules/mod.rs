@@ -8,6 +8,7 @@ mod watched;
 
 use std::sync::Arc;
 
+use admin_api::status::Kubernetes;
 use decide::Published;
 use diagnose::facts::{Facts, Known};
 use diagnose::rules::diagnose_traffic;
@@ -27,6 +28,7 @@ pub(crate) struct TrafficRules {
     deploys: Deploys,
     clients: Clients,
     control: Arc<control::Status>,
+    kubernetes: Option<admin::Source<Kubernetes>>,
 }
 
 impl TrafficRules {
@@ -35,6 +37,7 @@ impl TrafficRules {
         counters: Arc<observe::Registry>,
         findings: Findings,
         control: Arc<control::Status>,
+        kubernetes: Option<admin::Source<Kubernetes>>,
     ) -> TrafficRules {
         TrafficRules {
             registry,
@@ -44,6 +47,7 @@ impl TrafficRules {
             deploys: Deploys::default(),
             clients: Clients::default(),
             control,
+            kubernetes,
         }
     }
 
@@ -80,6 +84,7 @@ impl TrafficRules {
             deploys,
             &self.clients,
             &self.control,
+            self.kubernetes.as_ref().map(|state| state()).as_ref(),
         ))
     }
 }

@@ -64,6 +64,10 @@ pub(crate) fn begin(
         Err("this process is number 1: when it ends, so does its whole container; start a new \
              container in its place"
             .to_owned())
+    } else if balancer.gateways().is_some() {
+        Err("Weir serves Gateways of Kubernetes, which a new process knows only some time after its \
+             start; start another instance, and then stop this one"
+            .to_owned())
     } else {
         // Before the servers' state is collected: the new process would not learn of later changes.
         balancer.switches().hold();

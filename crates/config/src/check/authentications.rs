@@ -199,9 +199,13 @@ fn finds_clients_by_identity(listener: &RawListener, document: &Document, proble
 fn changes_identity(route: &RawRoute, document: &Document, names: &Names, problems: &Problems) {
     let RawAction::Forward(forward) = &route.action else { return };
     let Some(known) = of_route(route, document, names) else { return };
-    let changes = &forward.request_fields;
-    let written = changes.set.iter().chain(&changes.add).map(|(name, _)| name);
-    for name in written.chain(&changes.remove) {
+    let of_branches = forward.to.iter().map(|branch| &branch.fields);
+    let changes = of_branches.chain([&forward.fields]).map(|fields| &fields.request);
+    let names = changes.flat_map(|changes| {
+        let written = changes.set.iter().chain(&changes.add).map(|(name, _)| name);
+        written.chain(&changes.remove)
+    });
+    for name in names {
         if identity_fields(known).any(|field| http::is_same_field(&field.name, name)) {
             problems.report(
                 Diagnostic::error(

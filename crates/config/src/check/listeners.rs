@@ -10,7 +10,7 @@ use crate::diagnostic::{At, Diagnostic, Problems};
 use crate::raw::{Document, RawProtocol, RawServiceTls};
 
 pub(super) fn check(document: &Document, problems: &Problems) {
-    if document.listeners.is_empty() && !document.listeners_meant {
+    if document.listeners.is_empty() && !document.listeners_meant && !document.kubernetes_meant {
         problems.report_absence(nothing_listens());
     }
     names(document, problems);
@@ -223,19 +223,6 @@ fn limits(document: &Document, problems: &Problems) {
 fn tls(document: &Document, problems: &Problems) {
     for listener in &document.listeners {
         let Some(tls) = &listener.tls else { continue };
-        if let RawProtocol::TlsPassthrough { names, .. } = &listener.protocol {
-            let mut error = Diagnostic::error(
-                "TLS is either decrypted or passed through",
-                tls.span.clone(),
-                "decrypts",
-            );
-            if let Some((name, _)) = names.first() {
-                error = error.other(name.span.clone(), "passed through by name");
-            }
-            problems.report(error.help(
-                "leave `tls` out, since the servers have the certificates; or leave `server_names` out and write routes, with protocol = \"http\"",
-            ));
-        }
         if let Some(hsts) = &tls.hsts
             && !matches!(listener.protocol, RawProtocol::Http)
         {
@@ -255,7 +242,7 @@ fn tls(document: &Document, problems: &Problems) {
         .filter_map(|raw| Some((raw.service.name.as_ref(), raw.tls.as_ref()?)))
         .collect();
     for listener in &document.listeners {
-        if !matches!(listener.protocol, RawProtocol::TlsPassthrough { .. }) {
+        if !matches!(listener.protocol, RawProtocol::Tls { .. }) || listener.tls.is_some() {
             continue;
         }
         for name in listener.protocol.services() {

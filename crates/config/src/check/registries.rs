@@ -3,7 +3,7 @@
 use model::ServerSourceWord;
 
 use crate::diagnostic::{Diagnostic, Problems};
-use crate::raw::{Document, RawAction, RawRegistry, RawRoute};
+use crate::raw::{Document, RawAction, RawDiscover, RawRegistry, RawRoute};
 
 pub(super) fn check(document: &Document, problems: &Problems) {
     let registries = &document.registries;
@@ -12,6 +12,22 @@ pub(super) fn check(document: &Document, problems: &Problems) {
     one(document, problems, consul.as_ref(), ("Consul", "NAME"));
     one(document, problems, nomad.as_ref(), ("Nomad", "NAME"));
     one(document, problems, etcd.as_ref(), ("etcd", "/services/NAME/"));
+    kubernetes(document, problems);
+}
+
+/// Reports a service that takes its servers from Kubernetes, to which Weir is not connected.
+fn kubernetes(document: &Document, problems: &Problems) {
+    let discover = document.services.iter().filter_map(|raw| raw.discover.as_ref());
+    let is_it = |raw: &&RawDiscover| {
+        raw.source.as_ref().is_some_and(|source| source.kind() == ServerSourceWord::Kubernetes)
+    };
+    if let Some(raw) = discover.into_iter().find(is_it)
+        && !document.kubernetes_meant
+    {
+        let title = "Weir is not connected to Kubernetes";
+        let error = Diagnostic::error(title, raw.span.clone(), "takes its servers from there");
+        problems.report(error.help("write a table [kubernetes], which may be empty"));
+    }
 }
 
 /// Reports a rule without a host that protects something: published routes, which have a host, come before it.

@@ -120,7 +120,9 @@ fn only_http(route: &RawRoute, document: &Document, names: &Names, problems: &Pr
         let to = match &listener.protocol {
             RawProtocol::Http => continue,
             RawProtocol::Tcp(service) => format!("all of it goes to service \"{}\"", service.value),
-            RawProtocol::TlsPassthrough { .. } => "its server_names say where it goes".to_owned(),
+            RawProtocol::Tls { .. } => {
+                "its `server_names` decide where its connections go".to_owned()
+            }
         };
         problems.report(
             Diagnostic::error(
@@ -200,7 +202,8 @@ fn equal(group: &[Member<'_>], problems: &Problems) {
 fn mirrors(route: &RawRoute, document: &Document, names: &Names, problems: &Problems) {
     let RawAction::Forward(forward) = &route.action else { return };
     let services: Vec<_> = forward.services().collect();
-    for (at, service) in services.iter().enumerate().skip(forward.to.len()) {
+    let targets: Vec<_> = forward.targets().collect();
+    for (at, service) in services.iter().enumerate().skip(targets.len()) {
         if let Some(same) = services[..at].iter().find(|other| other.value == service.value) {
             let title = format!("{} receives requests of this route twice", quote(&service.value));
             problems.report(
@@ -213,7 +216,7 @@ fn mirrors(route: &RawRoute, document: &Document, names: &Names, problems: &Prob
             names.service(&name.value).map(|id| &document.services[id.0 as usize].service)
         };
         let Some(mirror) = of(service) else { continue };
-        for (to, _) in &forward.to {
+        for to in &targets {
             let Some(to) = of(to).filter(|to| to.is_limited() || mirror.is_limited()) else {
                 continue;
             };

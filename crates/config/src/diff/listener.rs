@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use model::{
     ClientAddress, ClientHttp2, ClientTimeouts, ForwardFields, Listener, Protocol, Registration,
-    Snapshot, SocketAccess,
+    Snapshot, SocketAccess, TcpBranch, TcpSplit, TlsMode,
 };
 
 use super::{Changes, Words, or, time, yes_no};
@@ -41,6 +41,7 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
         error_pages,
         tls,
         http2,
+        hosts,
         upgrade_protocols,
         proxy_protocol,
         register,
@@ -76,6 +77,9 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
     words.value("http2", http2, &new.http2, |http2| {
         or(http2.map(|ClientHttp2 { streams_max }| format!("{streams_max} streams")), "off")
     });
+    words.value("hosts", hosts, &new.hosts, |hosts| {
+        or(hosts.as_ref().map(|hosts| hosts.iter().collect::<Vec<_>>().join(" ")), "any")
+    });
     words.value("upgrade_protocols", upgrade_protocols, &new.upgrade_protocols, |names| {
         if names.is_empty() { "none".to_owned() } else { names.join(" ") }
     });
@@ -108,15 +112,35 @@ fn networks_or_none<'a>(networks: impl Iterator<Item = &'a IpNet>) -> String {
 fn protocol_name(protocol: &Protocol, of: &Snapshot) -> String {
     match protocol {
         Protocol::Http => protocol.word().as_str().to_owned(),
-        Protocol::Tcp(service) => {
-            format!("{} to {}", protocol.word().as_str(), of.service(*service).name)
-        }
-        Protocol::TlsPassthrough { names, otherwise } => {
-            let names =
-                names.iter().map(|(name, to)| format!("{name} to {}", of.service(*to).name));
-            let otherwise = otherwise.map(|to| format!("others to {}", of.service(to).name));
-            let all: Vec<_> = names.chain(otherwise).collect();
+        Protocol::Tcp(split) => format!("{} to {}", protocol.word().as_str(), target(split, of)),
+        Protocol::Tls(names) => {
+            let all = names.iter().map(|(name, mode)| {
+                let name = if name == "*" { "others" } else { &name };
+                match mode {
+                    TlsMode::Passthrough(split) => format!("{name} to {}", target(split, of)),
+                    TlsMode::Terminate(split) => {
+                        format!("{name} decrypted to {}", target(split, of))
+                    }
+                    TlsMode::Http => format!("{name} to routes"),
+                    TlsMode::Refuse => format!("{name} closed"),
+                }
+            });
+            let all: Vec<_> = all.collect();
             format!("{} by server name: {}", protocol.word().as_str(), all.join(", "))
+        }
+    }
+}
+
+/// Returns where connections go, services by name.
+fn target(split: &TcpSplit, of: &Snapshot) -> String {
+    let name = |branch: &TcpBranch| {
+        branch.to.map_or("nowhere".to_owned(), |id| of.service(id).name.to_string())
+    };
+    match split.branches.as_slice() {
+        [only] => name(only),
+        several => {
+            let shares = several.iter().map(|branch| format!("{} {}", name(branch), branch.weight));
+            shares.collect::<Vec<_>>().join(" and ")
         }
     }
 }

@@ -20,9 +20,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    AccessLog, Acme, Admin, Authentication, AuthenticationScheme, Doctor, Log, LogSample,
-    Maintenance, Metrics, MetricsListener, Otlp, RedactQuery, Reload, ServiceId, Snapshot,
-    TraceSample,
+    AccessLog, Acme, Admin, Authentication, AuthenticationScheme, Doctor, GatewayExposure,
+    Kubernetes, Log, LogSample, Maintenance, Metrics, MetricsListener, Otlp, RedactQuery, Reload,
+    ServiceId, Snapshot, TraceSample,
 };
 
 use model::units::show_duration;
@@ -120,6 +120,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         acme,
         resolver,
         registries,
+        kubernetes,
         fleet,
         log,
         reload,
@@ -134,14 +135,18 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     words.value("zone", zone, &after.zone, |zone| or(zone.as_ref(), "none"));
     words.value("workers", workers, &after.workers, |n| or(n.as_ref(), "one per core"));
     words.value("connections_max", connections_max, &after.connections_max, u32::to_string);
-    let buffers = &after.request_buffers_max_bytes;
-    words.value("request_buffers_max", request_buffers_max_bytes, buffers, |n| show_size(*n));
-    let memory = &after.compression_memory_max_bytes;
-    words.value("compression_memory_max", compression_memory_max_bytes, memory, |n| show_size(*n));
-    let memory = &after.mirror_memory_max_bytes;
-    words.value("mirror_memory_max", mirror_memory_max_bytes, memory, |n| show_size(*n));
-    let memory = &after.history_memory_max_bytes;
-    words.value("history_memory_max", history_memory_max_bytes, memory, |n| show_size(*n));
+    for (key, before, after) in [
+        ("request_buffers_max", request_buffers_max_bytes, after.request_buffers_max_bytes),
+        (
+            "compression_memory_max",
+            compression_memory_max_bytes,
+            after.compression_memory_max_bytes,
+        ),
+        ("mirror_memory_max", mirror_memory_max_bytes, after.mirror_memory_max_bytes),
+        ("history_memory_max", history_memory_max_bytes, after.history_memory_max_bytes),
+    ] {
+        words.value(key, before, &after, |size| show_size(*size));
+    }
     words.value("drain_delay", drain_delay, &after.drain_delay, time);
     words.value("drain_max", drain_max, &after.drain_max, time);
     words.value("state_directory", state_directory, &after.state_directory, |directory| {
@@ -152,13 +157,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         Some((user, None)) => user.clone(),
         Some((user, Some(group))) => format!("{user}, group {group}"),
     });
-    words.value("admin.address", admin, &after.admin, |admin| {
-        or(admin.as_ref().map(|Admin { address, token_file: _ }| address), "off")
-    });
-    words.value("admin.token_file", admin, &after.admin, |admin| {
-        let path = admin.as_ref().and_then(|admin| admin.token_file.as_ref());
-        or(path.map(|path| path.display()), "none")
-    });
+    admin_words(admin.as_ref(), after.admin.as_ref(), &mut words);
     metrics_words(metrics, &after.metrics, &mut words);
     otlp_words(otlp.as_ref(), after.otlp.as_ref(), &mut words);
     acme_words(acme.as_deref(), after.acme.as_deref(), &mut words);
@@ -166,6 +165,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         if servers.is_empty() { "the system's".to_owned() } else { joined(servers) }
     });
     registries::words(registries, &after.registries, &mut words);
+    kubernetes_words(kubernetes.as_deref(), after.kubernetes.as_deref(), &mut words);
     fleet::words(fleet.as_deref(), after.fleet.as_deref(), &mut words);
     log_settings(log, &after.log, &mut words);
     let Reload { watch } = reload;
@@ -173,6 +173,43 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     doctor_words(doctor, &after.doctor, &mut words);
     authentication_words(before, after, &mut words);
     words.0
+}
+
+fn admin_words(before: Option<&Admin>, after: Option<&Admin>, words: &mut Words) {
+    words.value("admin.address", &before, &after, |admin| {
+        or(admin.map(|Admin { address, token_file: _ }| address), "off")
+    });
+    words.value("admin.token_file", &before, &after, |admin| {
+        let path = admin.and_then(|admin| admin.token_file.as_ref());
+        or(path.map(|path| path.display()), "none")
+    });
+}
+
+fn kubernetes_words(before: Option<&Kubernetes>, after: Option<&Kubernetes>, words: &mut Words) {
+    let (Some(before), Some(after)) = (before, after) else {
+        return words.value("kubernetes", &before.is_some(), &after.is_some(), yes_no);
+    };
+    let Kubernetes { kubeconfig, controller, namespaces, namespace, external_names, exposure } =
+        before;
+    words.value("kubernetes.kubeconfig", kubeconfig, &after.kubeconfig, |path| {
+        or(path.as_ref().map(|path| path.display()), "the usual one")
+    });
+    words.value("kubernetes.controller", controller, &after.controller, ToString::to_string);
+    words.value("kubernetes.namespaces", namespaces, &after.namespaces, |all| {
+        if all.is_empty() { "all".to_owned() } else { all.join(" ") }
+    });
+    words.value("kubernetes.namespace", namespace, &after.namespace, |it| {
+        or(it.as_ref(), "that of the Pod")
+    });
+    let external = &after.external_names;
+    words.value("kubernetes.external_names", external_names, external, yes_no);
+    words.value("kubernetes.exposure", exposure, &after.exposure, |exposure| match exposure {
+        GatewayExposure::Services { pods, port_first, port_last } => {
+            let labels: Vec<_> = pods.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            format!("Services, Pods {}, ports {port_first} to {port_last}", labels.join(" "))
+        }
+        GatewayExposure::Addresses(addresses) => format!("addresses {}", joined(addresses)),
+    });
 }
 
 fn doctor_words(before: &Doctor, after: &Doctor, words: &mut Words) {

@@ -6,8 +6,8 @@
 use foldhash::HashMap;
 use model::{
     Action, Compression, Condition, ContentCoding, Cors, FieldChanges, FieldMatch, Forward,
-    HostPattern, LimitScope, Mirror, PathMatch, RateLimit, Redirect, Respond, ResponseFilter,
-    Rewrite, Route, RouteMatch, Snapshot,
+    HostPattern, LimitScope, MessageChanges, Mirror, PathMatch, RateLimit, Redirect, Respond,
+    ResponseFilter, Rewrite, Route, RouteMatch, RouteTimeouts, Snapshot, Split, SplitTarget,
 };
 
 use super::{Changes, Words, or};
@@ -56,7 +56,8 @@ type Conditions<'a> = (
 );
 
 fn conditions<'a>(matches: &'a RouteMatch, of: &'a Snapshot) -> Conditions<'a> {
-    let RouteMatch { listeners: _, host, path, method, fields, query, conditions } = matches;
+    let RouteMatch { listeners: _, host, path, method, fields, query, conditions, order: _ } =
+        matches;
     (listeners(matches, of), host.as_ref(), path, method.as_deref(), fields, query, conditions)
 }
 
@@ -75,7 +76,8 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
     words.value("listener", &listeners, &new_listeners, |names| {
         if names.is_empty() { "all".to_owned() } else { names.join(", ") }
     });
-    let RouteMatch { listeners: _, host, path, method, fields, query, conditions } = matches;
+    let RouteMatch { listeners: _, host, path, method, fields, query, conditions, order: _ } =
+        matches;
     words.value("host", host, &new.matches.host, |host| match host {
         None => "any".to_owned(),
         Some(host) => host.to_string(),
@@ -108,22 +110,31 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
 fn act((old, before): (&Action, &Snapshot), (new, after): (&Action, &Snapshot), words: &mut Words) {
     match (old, new) {
         (Action::Forward(old), Action::Forward(new)) => {
-            let Forward { to: _, rewrite, request_fields, mirrors: _, filters, response_fields } =
-                &**old;
-            let (to, new_to) = (services(old, before), services(new, after));
+            let Forward { to: _, rewrite, mirrors: _, filters, fields, timeouts } = &**old;
+            let (to, new_to) = (branches(old, before), branches(new, after));
             words.value("service", &to, &new_to, String::clone);
-            let Rewrite { prefix, host } = rewrite;
-            words.value("rewrite.prefix", prefix, &new.rewrite.prefix, |prefix| {
-                or(prefix.as_ref().map(|prefix| slash(prefix)), "unchanged")
+            if to == new_to {
+                words.hidden("header changes of the split", &own_changes(old), &own_changes(new));
+            }
+            let Rewrite { path, host } = rewrite;
+            words.value("rewrite.path", path, &new.rewrite.path, |path| {
+                path.as_ref().map_or_else(|| "unchanged".to_owned(), ToString::to_string)
             });
             words.value("rewrite.host", host, &new.rewrite.host, |host| {
                 or(host.as_ref(), "unchanged")
             });
+            let RouteTimeouts { total, attempt } = timeouts;
+            words.value("timeouts.total", total, &new.timeouts.total, |time| {
+                or(time.map(show_duration), "the service's")
+            });
+            words.value("timeouts.attempt", attempt, &new.timeouts.attempt, |time| {
+                or(time.map(show_duration), "none")
+            });
             let (mirrored, new_mirrored) = (mirrors(old, before), mirrors(new, after));
             words.value("mirror", &mirrored, &new_mirrored, |mirrors| or(mirrors.as_ref(), "none"));
             words.value("compress", filters, &new.filters, |filters| compression(filters));
-            field_changes("request_header", request_fields, &new.request_fields, words);
-            field_changes("response_header", response_fields, &new.response_fields, words);
+            field_changes("request_header", &fields.request, &new.fields.request, words);
+            field_changes("response_header", &fields.response, &new.fields.response, words);
         }
         (Action::Redirect(_), Action::Redirect(_))
         | (Action::Deny(_), Action::Deny(_))
@@ -156,8 +167,8 @@ fn mirrors(forward: &Forward, of: &Snapshot) -> Option<String> {
 
 fn action(action: &Action, of: &Snapshot) -> String {
     match action {
-        Action::Forward(forward) => format!("service {}", services(forward, of)),
-        Action::Deny(status) => format!("deny {status}"),
+        Action::Forward(forward) => format!("service {}", branches(forward, of)),
+        Action::Deny(denial) => format!("deny {}", denial.status),
         Action::Respond(Respond::Ready(services)) if services.is_empty() => {
             "respond ready".to_owned()
         }
@@ -174,19 +185,26 @@ fn action(action: &Action, of: &Snapshot) -> String {
             parts.extend(scheme.clone());
             parts.extend(host.clone());
             parts.extend(port.map(|port| format!("port {port}")));
-            parts.extend(path.as_ref().map(|path| slash(path)));
+            parts.extend(path.as_ref().map(ToString::to_string));
             parts.join(" ")
         }
     }
 }
 
-fn services(forward: &Forward, of: &Snapshot) -> String {
+/// Returns the changes to fields that each branch of a split has besides the route's.
+fn own_changes(forward: &Forward) -> Vec<Option<&MessageChanges>> {
+    forward.to.iter().map(|to| to.fields.as_ref().map(|fields| &fields.own)).collect()
+}
+
+fn branches(forward: &Forward, of: &Snapshot) -> String {
+    let target = |branch: &Split| match branch.to {
+        SplitTarget::Service(id) => of.service(id).name.to_string(),
+        SplitTarget::Deny(denial) => format!("deny {}", denial.status),
+    };
     match forward.to.as_slice() {
-        [only] => of.service(only.service).name.to_string(),
+        [only] => target(only),
         several => {
-            let share = |split: &model::Split| {
-                format!("{} {}", of.service(split.service).name, split.weight)
-            };
+            let share = |branch: &Split| format!("{} {}", target(branch), branch.weight);
             several.iter().map(share).collect::<Vec<_>>().join(", ")
         }
     }

@@ -234,6 +234,7 @@ fn a_renewed_certificate_is_reported_without_its_bytes() {
         let app = snapshot.services.iter_mut().find(|service| &*service.name == "app").unwrap();
         Arc::make_mut(app).tls = Some(Arc::new(ServiceTls {
             name: None,
+            names: Vec::new(),
             verify: true,
             ca: material("ca.pem", ca),
             certificate: None,

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use model::{
-    Certificate, ClientCertificates, FleetTls, ListenerTls, Material, ServiceTls, UnknownNames,
+    Certificate, ClientCertificateMode, ClientCertificates, FleetTls, ListenerTls, Material,
+    ServiceTls, UnknownNames,
 };
 
 use super::{Words, or};
@@ -49,9 +50,13 @@ pub(super) fn listener(old: Option<&ListenerTls>, new: Option<&ListenerTls>, wor
     let of = &new.client_certificates;
     words.value("tls.client_certificates", client_certificates, of, |clients| match clients {
         None => "not asked for".to_owned(),
-        Some(ClientCertificates { ca, required }) => {
+        Some(ClientCertificates { ca, mode }) => {
             let by = ca.path.display();
-            format!("{} by {by}", if *required { "required, issued" } else { "optional, issued" })
+            match mode {
+                ClientCertificateMode::Required => format!("required, issued by {by}"),
+                ClientCertificateMode::Optional => format!("optional, issued by {by}"),
+                ClientCertificateMode::Unverified => "asked for, not verified".to_owned(),
+            }
         }
     });
     let ca = client_certificates.as_ref().map(|clients| &clients.ca);
@@ -67,8 +72,12 @@ pub(super) fn service(old: Option<&ServiceTls>, new: Option<&ServiceTls>, words:
     let (Some(old), Some(new)) = (old, new) else {
         return words.value("tls", &old.is_some(), &new.is_some(), on_off);
     };
-    let ServiceTls { name, verify, ca, certificate } = old;
+    let ServiceTls { name, names, verify, ca, certificate } = old;
     words.value("tls.name", name, &new.name, |name| or(name.as_ref(), "the server's"));
+    words.value("tls.names", names, &new.names, |names| {
+        let all: Vec<_> = names.iter().map(ToString::to_string).collect();
+        or((!all.is_empty()).then(|| all.join(" ")), "tls.name")
+    });
     words.value("tls.verify", verify, &new.verify, bool::to_string);
     words.value("tls.ca", ca, &new.ca, |ca| ca.path.display().to_string());
     material("tls.ca", ca, &new.ca, words);

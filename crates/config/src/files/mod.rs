@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{
-    Acme, AffinityKey, AffinityKeyFile, Authentication, Certificate, ClientCertificates, Discover,
-    HttpPeer, HttpUrl, ListenerTls, Material, ServerSource, ServiceTls, TlsVersion, UnknownNames,
+    Acme, AffinityKey, AffinityKeyFile, Authentication, Certificate, ClientCertificateMode,
+    ClientCertificates, Discover, HttpPeer, HttpUrl, ListenerTls, Material, ServerSource,
+    ServiceTls, TlsVersion, UnknownNames,
 };
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
@@ -22,7 +23,7 @@ use crate::include::Pattern;
 use crate::names::Names;
 use crate::raw::{
     Document, RawAction, RawCertificate, RawDiscover, RawErrorPage, RawListenerTls, RawRegistry,
-    RawRespond, RawRoute, RawServiceTls, RawSource, RawUnknownNames,
+    RawRespond, RawRoute, RawServicePort, RawServiceTls, RawSource, RawUnknownNames,
 };
 use crate::sources::Sources;
 use crate::{Found, Surroundings, Unreadable};
@@ -203,7 +204,11 @@ impl Reader<'_> {
         let clients = raw.clients.as_ref().map(|clients| {
             Some(ClientCertificates {
                 ca: self.authorities(clients.ca.as_ref()?)?,
-                required: clients.required,
+                mode: if clients.required {
+                    ClientCertificateMode::Required
+                } else {
+                    ClientCertificateMode::Optional
+                },
             })
         });
         self.twice(usable.iter().flatten());
@@ -304,6 +309,7 @@ impl Reader<'_> {
         };
         Some(ServiceTls {
             name: raw.name.clone(),
+            names: raw.names.clone(),
             verify: raw.verify,
             ca: ca?,
             certificate: match certificate {
@@ -322,6 +328,13 @@ impl Reader<'_> {
                 ServerSource::Nomad { service: Arc::clone(service), tag: tag.clone() }
             }
             RawSource::Etcd { prefix } => ServerSource::Etcd { prefix: Arc::clone(prefix) },
+            RawSource::Kubernetes(RawServicePort { namespace, service, port }) => {
+                ServerSource::Kubernetes {
+                    namespace: Arc::clone(namespace),
+                    service: Arc::clone(service),
+                    port: port.clone(),
+                }
+            }
             RawSource::DnsSrv(name) => ServerSource::DnsSrv { name: name.clone() },
             RawSource::Files(at) => {
                 ServerSource::Files { folder: self.folder(at), names: at.value.name().into() }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use model::{Hold, HttpUrl, ListedLimits, ServerSourceWord};
 
+use super::kubernetes::{self, RawServicePort};
 use super::table::Table;
 use super::{net, paths};
 use crate::diagnostic::{At, Diagnostic, Span, Wrong, quote};
@@ -29,6 +30,7 @@ pub(crate) enum RawSource {
     Consul { service: Arc<str>, tag: Option<Arc<str>> },
     Nomad { service: Arc<str>, tag: Option<Arc<str>> },
     Etcd { prefix: Arc<str> },
+    Kubernetes(RawServicePort),
     DnsSrv(Box<str>),
     Files(At<Pattern>),
     FileSd(At<Pattern>),
@@ -41,6 +43,7 @@ impl RawSource {
             RawSource::Consul { .. } => ServerSourceWord::Consul,
             RawSource::Nomad { .. } => ServerSourceWord::Nomad,
             RawSource::Etcd { .. } => ServerSourceWord::Etcd,
+            RawSource::Kubernetes(_) => ServerSourceWord::Kubernetes,
             RawSource::DnsSrv(_) => ServerSourceWord::DnsSrv,
             RawSource::Files(_) => ServerSourceWord::Files,
             RawSource::FileSd(_) => ServerSourceWord::FileSd,
@@ -53,13 +56,20 @@ pub(super) fn read(mut table: Table<'_>) -> RawDiscover {
     let source = source(&mut table);
     let is_one = is_one(&table);
     let hold_share = table.number("hold_share").value;
-    let hold = Hold { share: hold_share, max: table.duration("hold_max").value };
+    let hold_max = table.duration("hold_max").value;
+    let saved = table.boolean("saved");
+    // The API server knows which Pods exist, and their addresses are soon those of other Pods.
+    let is_kubernetes = matches!(source, Some(RawSource::Kubernetes(_)));
+    let is_stated = |key| !is_kubernetes || table.key_span(key).is_some();
+    let hold_max = if is_stated("hold_max") { hold_max } else { Duration::ZERO };
+    let hold = Hold { share: hold_share, max: hold_max };
+    let saved = saved && is_stated("saved");
     let raw = RawDiscover {
         span: table.span.clone(),
         port: table.integer_if("port").map(|at| at.value),
         limits: table.word("in_flight", ListedLimits::Each),
         hold,
-        saved: table.boolean("saved"),
+        saved,
         kept_max: table.duration_if("kept_max").map(|at| at.value),
         source: source.filter(|_| is_one),
     };
@@ -74,6 +84,7 @@ fn source(table: &mut Table<'_>) -> Option<RawSource> {
     let consul = table.text("consul", registry_name);
     let nomad = table.text("nomad", registry_name);
     let etcd = table.text("etcd", prefix);
+    let kubernetes = table.text("kubernetes", kubernetes::service_port);
     let srv = table.text("dns_srv", srv_name);
     let files = table.text("files", Pattern::parse);
     let file_sd = table.text("file_sd", Pattern::parse);
@@ -88,6 +99,7 @@ fn source(table: &mut Table<'_>) -> Option<RawSource> {
         consul.map(|at| RawSource::Consul { service: at.value, tag: tag.clone() }),
         nomad.map(|at| RawSource::Nomad { service: at.value, tag }),
         etcd.map(|at| RawSource::Etcd { prefix: at.value }),
+        kubernetes.map(|at| RawSource::Kubernetes(at.value)),
         srv.map(|at| RawSource::DnsSrv(at.value)),
         files.map(RawSource::Files),
         file_sd.map(RawSource::FileSd),

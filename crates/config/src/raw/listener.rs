@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    Address, AddressField, ClientAddress, ClientTimeouts, ForwardFields, ProtocolWord, SocketAccess,
+    Address, AddressField, ClientAddress, ClientTimeouts, ForwardFields, Hosts, ProtocolWord,
+    SocketAccess,
 };
 
-use super::table::{Table, choose};
+use super::table::{Table, choose, is_empty_list};
 use super::{RawListener, RawProtocol, error_page, http, name, net, register, tls};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong};
@@ -28,9 +29,10 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
     let body_max_bytes = table.size_if("body_max").map(|at| at.value);
     let proxy_status = table.boolean("proxy_status");
     let error_pages = error_page::read(&mut table);
+    let hosts = hosts(&mut table);
     let upgrade_protocols = upgrade_protocols(&mut table);
     let tls = tls::of_listener(&mut table);
-    let decrypts = !matches!(protocol, RawProtocol::TlsPassthrough { .. });
+    let decrypts = !matches!(protocol, RawProtocol::Tls { .. });
     // TLS by default is for the listeners that decrypt it.
     let tls = tls.filter(|_| decrypts || table.own_key_span("tls").is_some());
     let http2 = tls::http2(&mut table);
@@ -60,6 +62,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
         error_pages,
         http2: if matches!(protocol, RawProtocol::Http) { http2 } else { None },
         tls,
+        hosts,
         upgrade_protocols,
         proxy_protocol: proxy_protocol.into_iter().map(|at| at.value).collect(),
         protocol,
@@ -77,7 +80,7 @@ fn protocol(table: &mut Table<'_>) -> RawProtocol {
     match (protocol.value, service) {
         (ProtocolWord::Tcp, otherwise) if by_name.is_some() => {
             warn_of_http_keys(table);
-            RawProtocol::TlsPassthrough { names: by_name.unwrap_or_default(), otherwise }
+            RawProtocol::Tls { names: by_name.unwrap_or_default(), otherwise }
         }
         (ProtocolWord::Tcp, Some(service)) => {
             warn_of_http_keys(table);
@@ -91,7 +94,7 @@ fn protocol(table: &mut Table<'_>) -> RawProtocol {
                         protocol.span,
                         "tcp, but to whom?",
                     )
-                    .help("write service = \"NAME\" beside it: all of its connections go there; or server_names, for TLS that is passed through"),
+                    .help("write service = \"NAME\" beside it: all of its connections go there; or server_names, for TLS by server name"),
                 );
             }
             RawProtocol::Http
@@ -101,7 +104,7 @@ fn protocol(table: &mut Table<'_>) -> RawProtocol {
             if let Some(span) = table.key_span("server_names") {
                 table.problems.report(
                     Diagnostic::error(
-                        "`server_names` is for TLS that is passed through undecrypted",
+                        "`server_names` is for the connections of a tcp listener",
                         span,
                         "this listener is http",
                     )
@@ -147,6 +150,7 @@ fn warn_of_http_keys(table: &Table<'_>) {
         "proxy_status",
         "error_page",
         "http2",
+        "hosts",
         "upgrade_protocols",
     ];
     for span_of in of_http.map(|key| (key, table.own_key_span(key))) {
@@ -252,6 +256,18 @@ fn forward_fields(table: &mut Table<'_>) -> ForwardFields {
         traceparent: has("traceparent"),
         via: has("via"),
     }
+}
+
+/// Reads `hosts`.
+fn hosts(table: &mut Table<'_>) -> Option<Hosts> {
+    let patterns = table.texts("hosts", net::host_pattern)?;
+    if is_empty_list(table.peek("hosts")) {
+        table.problems.report(
+            Diagnostic::error("a listener for no host at all", table.span_of("hosts"), "empty")
+                .help("leave `hosts` out to serve any host"),
+        );
+    }
+    (!patterns.is_empty()).then(|| Hosts::new(patterns.into_iter().map(|at| at.value)))
 }
 
 fn upgrade_protocols(table: &mut Table<'_>) -> Vec<Box<str>> {

@@ -11,6 +11,7 @@ mod discover;
 mod error_page;
 mod fleet;
 pub(crate) mod http;
+mod kubernetes;
 mod listener;
 mod log;
 mod maintenance;
@@ -37,8 +38,9 @@ use std::time::Duration;
 
 use model::{
     Address, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Condition, Cors, Doctor,
-    ErrorSet, FieldChanges, FieldMatch, ForwardFields, HostPattern, Maintenance, Metrics, Networks,
-    PathMatch, RateLimit, Redirect, Reload, Rewrite, ServerSourceWord, SocketAccess, Test, Text,
+    ErrorSet, FieldMatch, ForwardFields, HostPattern, Hosts, Kubernetes, Maintenance,
+    MessageChanges, Metrics, Networks, PathMatch, RateLimit, Redirect, Reload, Rewrite,
+    RouteTimeouts, ServerSourceWord, SocketAccess, Test, Text,
 };
 
 pub(crate) use acme::{RawAcme, RawExternalAccount};
@@ -47,6 +49,7 @@ pub(crate) use authentication::{
 };
 pub(crate) use discover::{RawDiscover, RawSource};
 pub(crate) use fleet::{RawFleet, RawFleetTls};
+pub(crate) use kubernetes::RawServicePort;
 pub(crate) use log::RawLog;
 pub(crate) use otlp::RawOtlp;
 pub(crate) use register::RawRegister;
@@ -80,6 +83,9 @@ pub(crate) struct Document {
     pub(crate) acme_meant: bool,
     pub(crate) resolver: Vec<SocketAddr>,
     pub(crate) registries: RawRegistries,
+    pub(crate) kubernetes: Option<Kubernetes>,
+    /// There is a `kubernetes`, or an unknown key was probably meant to be it.
+    pub(crate) kubernetes_meant: bool,
     pub(crate) fleet: Option<RawFleet>,
     /// There is a `fleet`, or an unknown key was probably meant to be it.
     pub(crate) fleet_meant: bool,
@@ -167,6 +173,7 @@ pub(crate) struct RawListener {
     pub(crate) trusted: Networks,
     pub(crate) client_address: ClientAddress,
     pub(crate) forward_fields: ForwardFields,
+    pub(crate) hosts: Option<Hosts>,
     pub(crate) upgrade_protocols: Vec<Box<str>>,
     pub(crate) timeouts: ClientTimeouts,
     pub(crate) head_max_bytes: u32,
@@ -184,7 +191,8 @@ pub(crate) struct RawListener {
 pub(crate) enum RawProtocol {
     Http,
     Tcp(At<Arc<str>>),
-    TlsPassthrough {
+    /// TLS by server name: decrypted if the listener has `tls`, otherwise passed through.
+    Tls {
         /// By server name, in lower case, with or without `*.` before it.
         names: Vec<(At<String>, At<Arc<str>>)>,
         otherwise: Option<At<Arc<str>>>,
@@ -197,7 +205,7 @@ impl RawProtocol {
         let (by_name, other) = match self {
             RawProtocol::Http => (&[][..], None),
             RawProtocol::Tcp(service) => (&[][..], Some(service)),
-            RawProtocol::TlsPassthrough { names, otherwise } => (&names[..], otherwise.as_ref()),
+            RawProtocol::Tls { names, otherwise } => (&names[..], otherwise.as_ref()),
         };
         by_name.iter().map(|(_, service)| service).chain(other)
     }
@@ -313,19 +321,42 @@ pub(crate) enum RawBody {
 
 #[derive(Debug)]
 pub(crate) struct RawForward {
-    pub(crate) to: Vec<(At<Arc<str>>, u32)>,
+    pub(crate) to: Vec<RawBranch>,
     pub(crate) rewrite: Rewrite,
     pub(crate) mirrors: Vec<RawMirror>,
     pub(crate) compress: Option<Compression>,
-    pub(crate) request_fields: FieldChanges,
-    pub(crate) response_fields: FieldChanges,
+    pub(crate) fields: MessageChanges,
+    pub(crate) timeouts: RouteTimeouts,
+}
+
+/// An entry of `split`, or the one branch that `service` means.
+#[derive(Debug)]
+pub(crate) struct RawBranch {
+    pub(crate) to: RawTarget,
+    pub(crate) weight: u32,
+    /// Its own changes, without the route's.
+    pub(crate) fields: MessageChanges,
+}
+
+/// Where the requests of a branch go.
+#[derive(Debug)]
+pub(crate) enum RawTarget {
+    Service(At<Arc<str>>),
+    Deny(u16),
 }
 
 impl RawForward {
-    /// Returns the services that it names.
+    /// Returns the services that it names: first those of [`RawForward::targets`].
     pub(crate) fn services(&self) -> impl Iterator<Item = &At<Arc<str>>> {
-        let mirrors = self.mirrors.iter().map(|mirror| &mirror.service);
-        self.to.iter().map(|(service, _)| service).chain(mirrors)
+        self.targets().chain(self.mirrors.iter().map(|mirror| &mirror.service))
+    }
+
+    /// Returns the services of its branches.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &At<Arc<str>>> {
+        self.to.iter().filter_map(|branch| match &branch.to {
+            RawTarget::Service(service) => Some(service),
+            RawTarget::Deny(_) => None,
+        })
     }
 }
 

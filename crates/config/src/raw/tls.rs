@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{ClientHttp2, TlsVersion};
+use model::{AlternativeName, ClientHttp2, TlsVersion};
 use toml::de::DeValue;
 
 use super::paths::file_path;
@@ -62,6 +62,7 @@ pub(crate) struct RawServiceTls {
     /// Of the key.
     pub(crate) span: Span,
     pub(crate) name: Option<Arc<str>>,
+    pub(crate) names: Vec<AlternativeName>,
     /// `None`: the system's.
     pub(crate) ca: Option<At<PathBuf>>,
     /// `ca` is present, but could not be read.
@@ -103,6 +104,12 @@ pub(super) fn of_service(table: &mut Table<'_>) -> Option<RawServiceTls> {
     let tls = RawServiceTls {
         span: span.unwrap_or_else(|| table.span.clone()),
         name: table.text("name", server_name).map(|at| at.value.into()),
+        names: table
+            .texts("names", alternative_name)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|at| at.value)
+            .collect(),
         ca_unreadable: ca.is_none() && table.has_or_means("ca"),
         ca,
         verify: table.boolean("verify"),
@@ -110,6 +117,22 @@ pub(super) fn of_service(table: &mut Table<'_>) -> Option<RawServiceTls> {
     };
     table.finish();
     Some(tls)
+}
+
+/// Parses a name in a certificate: a URI with a scheme, or a host.
+fn alternative_name(text: &str) -> Result<AlternativeName, Wrong> {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return net::host(text).map(AlternativeName::Dns);
+    };
+    let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    if !scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        || !scheme.bytes().all(is_scheme)
+        || rest.is_empty()
+        || !rest.bytes().all(|byte| byte.is_ascii_graphic())
+    {
+        return Err(Wrong::new("not a URI").help("write \"spiffe://example.org/service\""));
+    }
+    Ok(AlternativeName::Uri(text.to_owned()))
 }
 
 fn unknown_names(text: &str) -> Result<RawUnknownNames, Wrong> {

@@ -11,7 +11,7 @@ use super::defaults::Defaults;
 use super::table::{Table, is_empty_list};
 use super::{
     Document, RawAuthentication, RawListener, RawRoute, RawService, acme, admin, authentication,
-    fleet, listener, log, name, net, otlp, paths, registries, route, service,
+    fleet, kubernetes, listener, log, name, net, otlp, paths, registries, route, service,
 };
 use crate::defaults as usual;
 use crate::diagnostic::{At, Diagnostic, Problems, Span, quote};
@@ -66,6 +66,8 @@ pub(crate) fn document(files: &[(&DeTable<'_>, usize)], problems: &Problems) -> 
         acme: table.table("acme").map(acme::read),
         resolver: resolver(&mut table),
         registries: registries::read(&mut table),
+        kubernetes_meant: table.has_or_means("kubernetes"),
+        kubernetes: table.table("kubernetes").map(kubernetes::read),
         fleet_meant: table.has_or_means("fleet"),
         fleet: table.table("fleet").map(fleet::read),
         log: table.table("log").map_or_else(log::default, log::read),

@@ -1,8 +1,8 @@
 //! Service discovery: where the servers of services come from, besides addresses in the file.
 //!
 //! [`names`] resolves servers given by name. [`sources`] follows sources that list a service's servers:
-//! one file for each kind of source reads its answers (`consul`, `nomad`, `etcd`, `dns_srv`, `files`,
-//! `http_sd`), the crate `discovery` converts them to rows and decides which apply. Both together give each service its
+//! one file for each kind of source reads its answers (`consul`, `nomad`, `etcd`, `kubernetes`, `dns_srv`,
+//! `files`, `http_sd`), the crate `discovery` converts them to rows and decides which apply. Both together give each service its
 //! [`EndpointSet`], and change nothing else.
 
 mod backoff;
@@ -12,6 +12,7 @@ mod etcd;
 mod files;
 mod followed;
 mod http_sd;
+mod kubernetes;
 mod names;
 mod nomad;
 mod queries;
@@ -33,6 +34,7 @@ use model::{
 use tokio::sync::mpsc;
 
 pub(crate) use backoff::Backoff;
+pub(crate) use kubernetes::Pods;
 use names::Names;
 pub(crate) use names::{Answer, Answered};
 pub use names::{Discovered, Source};
@@ -59,20 +61,23 @@ pub(crate) struct Discovery {
     expected_fleet: Option<Arc<Fleet>>,
     /// Servers of a source have changed since the names were updated.
     names_are_old: bool,
+    /// No further configuration was expected yet.
+    is_first: bool,
 }
 
 impl Discovery {
     /// Returns a discovery without services. Answers are sent to `answers`, `reports` and, about routes, to `tags`, with
     /// where these are shown; sources keep their last servers and routes in `state_file`.
+    /// `pods`: the Pods of Kubernetes.
     pub(crate) fn new(
         answers: mpsc::Sender<Answered>,
         reports: mpsc::Sender<Reported>,
         tags: (mpsc::Sender<TagsReport>, Arc<SharedTags>),
-        state_file: Option<PathBuf>,
+        (state_file, pods): (Option<PathBuf>, Option<Pods>),
     ) -> Discovery {
         Discovery {
             names: Names::new(&[], answers),
-            sources: Sources::new(reports, state_file),
+            sources: Sources::new(reports, state_file, pods),
             tags: Tags::new(tags.0, tags.1),
             resolver: Vec::new(),
             services: Vec::new(),
@@ -80,6 +85,7 @@ impl Discovery {
             fleet: None,
             expected_fleet: None,
             names_are_old: false,
+            is_first: true,
         }
     }
 
@@ -102,6 +108,7 @@ impl Discovery {
 
     /// Starts to ask what a configuration needs that may come into force; the current one stays.
     pub(crate) fn expect(&mut self, snapshot: &Snapshot, now: Moment) {
+        self.is_first = false;
         self.sources.expect(snapshot, now);
         self.expected.clone_from(&snapshot.services);
         self.expected_fleet.clone_from(&snapshot.fleet);
@@ -165,9 +172,19 @@ impl Discovery {
             && self.hosts_of(service).all(|host| self.names.is_tried(host))
     }
 
-    /// Returns whether everything has been asked at least once.
-    pub(crate) fn all_tried(&self) -> bool {
-        self.names.all_tried() && self.sources.all_tried() && self.tags.is_tried()
+    /// Returns whether everything has been asked at least once that the next configuration needs: at the start
+    /// everything, later what the one in force does not need. A change does not wait for what an earlier one has waited
+    /// for in vain.
+    pub(crate) fn is_next_tried(&self) -> bool {
+        if self.is_first {
+            return self.names.all_tried() && self.sources.all_tried() && self.tags.is_tried();
+        }
+        let known: HashSet<&str> = hosts_in(&self.services, self.fleet.as_deref()).collect();
+        let expected = hosts_in(&self.expected, self.expected_fleet.as_deref());
+        self.sources.are_expected_tried()
+            && expected
+                .chain(self.sources.expected_names())
+                .all(|host| known.contains(host) || self.names.is_tried(host))
     }
 
     /// Returns whether the addresses of a service change with those of names for which `is_changed` holds.
@@ -225,10 +242,8 @@ impl Discovery {
 
     fn follow_names(&mut self, now: Moment) {
         self.names_are_old = false;
-        let services = self.services.iter().chain(&self.expected);
-        let in_files = services.flat_map(|service| hosts(&service.servers));
-        let fleets = self.fleet.iter().chain(&self.expected_fleet);
-        let in_files = in_files.chain(fleets.flat_map(|one| one.members.iter().filter_map(host)));
+        let in_files = hosts_in(&self.services, self.fleet.as_deref());
+        let in_files = in_files.chain(hosts_in(&self.expected, self.expected_fleet.as_deref()));
         let names = self.services.iter().map(|service| &*service.name).chain([FLEET]);
         let listed = names.flat_map(|name| self.sources.names(name));
         let wanted: BTreeSet<&str> =
@@ -248,6 +263,15 @@ async fn parsed<T: Send + 'static>(
     }
     let parsed = tokio::task::spawn_blocking(move || parse(&body)).await;
     parsed.unwrap_or_else(|_| Err("the answer could not be read: a bug".to_owned()))
+}
+
+/// Returns the host names among the servers and members that a configuration lists itself.
+fn hosts_in<'a>(
+    services: &'a [Arc<Service>],
+    fleet: Option<&'a Fleet>,
+) -> impl Iterator<Item = &'a str> {
+    let members = fleet.into_iter().flat_map(|fleet| fleet.members.iter().filter_map(host));
+    services.iter().flat_map(|service| hosts(&service.servers)).chain(members)
 }
 
 /// Returns the host names among servers.

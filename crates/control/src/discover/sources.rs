@@ -12,6 +12,7 @@ use model::{Consul, Discover, Listing, Moment, ServerSpec, Snapshot};
 use tokio::sync::mpsc;
 
 use super::followed::Followed;
+use super::kubernetes::Pods;
 use super::queries::Client;
 use super::report::{Origin, Reported, Sink};
 use super::saved::StateFile;
@@ -51,11 +52,15 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    pub(crate) fn new(reports: mpsc::Sender<Reported>, state_file: Option<PathBuf>) -> Sources {
+    pub(crate) fn new(
+        reports: mpsc::Sender<Reported>,
+        state_file: Option<PathBuf>,
+        pods: Option<Pods>,
+    ) -> Sources {
         Sources {
             current: BTreeMap::new(),
             expected: BTreeMap::new(),
-            clients: Clients::default(),
+            clients: Clients::new(pods),
             reports,
             watches: 0,
             due: BTreeMap::new(),
@@ -239,8 +244,14 @@ impl Sources {
         self.current.get(service).is_none_or(|followed| followed.source.is_tried())
     }
 
+    /// Returns whether each source in force was asked at least once.
     pub(crate) fn all_tried(&self) -> bool {
-        self.current.values().chain(self.expected.values()).all(|one| one.source.is_tried())
+        self.current.values().all(|one| one.source.is_tried())
+    }
+
+    /// Returns whether each source that only the expected configuration has was asked at least once.
+    pub(crate) fn are_expected_tried(&self) -> bool {
+        self.expected.values().all(|one| one.source.is_tried())
     }
 
     /// Returns whether a server of a service's source is given by name, in either configuration.

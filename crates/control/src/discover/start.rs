@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use discovery::{consul as from_consul, etcd as from_etcd, nomad as from_nomad};
+use gateway::objects::Key;
 use model::{Consul, Discover, Etcd, Nomad, Registries, ServerSource, Snapshot};
 use tokio::task::{JoinHandle, spawn_local};
 
 use super::queries::Client;
 use super::report::Sink;
-use super::{consul, dns_srv, etcd, files, http_sd, nomad};
+use super::{consul, dns_srv, etcd, files, http_sd, kubernetes, nomad};
 
 /// What a source depends on, besides its policy.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +36,8 @@ impl Settings {
             ServerSource::DnsSrv { .. } => {
                 Some(Settings::Resolver(Arc::new(snapshot.resolver.clone())))
             }
-            ServerSource::Files { .. }
+            ServerSource::Kubernetes { .. }
+            | ServerSource::Files { .. }
             | ServerSource::FileSd { .. }
             | ServerSource::HttpSd { .. } => None,
         };
@@ -81,9 +83,16 @@ pub(super) struct Clients {
     nomad: Vec<(Arc<Nomad>, Rc<Client>)>,
     etcd: Vec<(Arc<Etcd>, Rc<etcd::Client>)>,
     dns: Vec<(Arc<Vec<SocketAddr>>, Rc<dns_srv::Client>)>,
+    /// The Pods that are known.
+    pods: Option<kubernetes::Pods>,
 }
 
 impl Clients {
+    /// Returns no connections. `pods`: where the Pods of Kubernetes come from; `None`: it is not used.
+    pub(super) fn new(pods: Option<kubernetes::Pods>) -> Clients {
+        Clients { pods, ..Clients::default() }
+    }
+
     pub(super) fn consul(&mut self, settings: &Arc<Consul>) -> Rc<Client> {
         client(&mut self.consul, settings, consul::client)
     }
@@ -145,6 +154,11 @@ pub(super) fn tasks(
             let client = client(&mut clients.etcd, etcd, etcd::Client::new);
             let reading = from_etcd::Reading { limits, port };
             spawn_local(etcd::watch(client, Arc::clone(prefix), reading, sink(0)))
+        }
+        (ServerSource::Kubernetes { namespace, service, port: name }, _) => {
+            let Some(pods) = clients.pods.clone() else { return Vec::new() };
+            let of = (Key::new(Arc::clone(namespace), Arc::clone(service)), name.clone());
+            spawn_local(kubernetes::watch(pods, of, port, sink(0)))
         }
         (ServerSource::DnsSrv { name }, Settings::Resolver(resolver)) => {
             let client = client(&mut clients.dns, resolver, |it| dns_srv::Client::new(it));

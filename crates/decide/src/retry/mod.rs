@@ -155,6 +155,7 @@ enum Remedy {
 }
 
 #[expect(clippy::match_same_arms, reason = "two reasons for the same answer")]
+#[expect(clippy::too_many_lines, reason = "one table of all causes")]
 fn remedy(cause: Cause) -> Remedy {
     match cause {
         Cause::ServerClosedIdleConnection => Remedy::FreshConnection,
@@ -180,7 +181,7 @@ fn remedy(cause: Cause) -> Remedy {
         | Cause::DestinationUnavailable
         | Cause::QueueFull
         | Cause::QueueWaitExceeded => Remedy::None,
-        // The server, or the path to it, failed this request.
+        // The server, or the path to it, failed this request; or it was given part of the time only.
         Cause::HttpStreamRefused
         | Cause::HttpStreamReset
         | Cause::ConnectionTerminated
@@ -189,7 +190,8 @@ fn remedy(cause: Cause) -> Remedy {
         | Cause::HttpProtocolError
         | Cause::HttpResponseTrailerTooLarge
         | Cause::HttpResponseTransferCoding
-        | Cause::HttpUpgradeFailed => Remedy::AnyServer,
+        | Cause::HttpUpgradeFailed
+        | Cause::AttemptTimeout => Remedy::AnyServer,
         // It ended well, or the client, Weir or the configuration is at fault.
         Cause::Completed
         | Cause::Redirected
@@ -197,6 +199,7 @@ fn remedy(cause: Cause) -> Remedy {
         | Cause::Maintenance
         | Cause::TunnelIdleTimeout
         | Cause::HttpRequestError
+        | Cause::MisdirectedRequest
         | Cause::UriTooLong
         | Cause::HttpRequestHeadTooLarge
         | Cause::HttpRequestBodyTooLarge
@@ -225,6 +228,7 @@ fn remedy(cause: Cause) -> Remedy {
         | Cause::RateLimited
         | Cause::ProxyLoopDetected
         | Cause::DestinationNotFound
+        | Cause::ProxyConfigurationError
         | Cause::DnsError
         | Cause::ShuttingDown
         | Cause::ListenerChanged

@@ -4,7 +4,7 @@
 //! that depends on the request and not on the number of routes. Precedence is
 //! [`model::RouteMatch::precedence`]; the order of the routes handed in does not matter. What
 //! happens to the request afterwards is not decided here, except for [`split`], which draws the
-//! service of a weighted forward.
+//! branch of a weighted forward, and [`split_tcp`], which does so for a connection.
 //!
 //! How it searches: hosts are a trie of labels from the right, paths a trie of segments from the
 //! left (one below each host pattern), each edge one probe of a hash index. The walk descends as
@@ -34,7 +34,7 @@ use std::net::IpAddr;
 
 use model::{
     CertificateNames, ConditionOn, Forward, HostPattern, ListenerId, PathMatch, Route, RouteMatch,
-    ServiceId,
+    ServiceId, Split, TcpSplit,
 };
 
 pub use explain::Unmet;
@@ -280,24 +280,35 @@ impl Router {
     }
 }
 
-/// Returns the service for a request: drawn by weight if there are several.
-pub fn split(forward: &Forward, rng: &mut fastrand::Rng) -> ServiceId {
+/// Returns the branch for a request: drawn by weight if there are several.
+pub fn split<'a>(forward: &'a Forward, rng: &mut fastrand::Rng) -> &'a Split {
     // `to` is never empty, and its weights are not all 0: `config` checks this.
-    let mut chosen = forward.to[0].service;
-    let total: u64 = forward.to.iter().map(|branch| u64::from(branch.weight)).sum();
-    if forward.to.len() == 1 || total == 0 {
-        return chosen;
+    match forward.to.as_slice() {
+        [only] => only,
+        several => &several[draw(several.iter().map(|branch| branch.weight), rng).unwrap_or(0)],
     }
-    let mut draw = rng.u64(0..total);
-    for branch in &forward.to {
-        let weight = u64::from(branch.weight);
-        if draw < weight {
-            chosen = branch.service;
-            break;
+}
+
+/// Returns the service for a connection: drawn by weight if there are several. `None`: the connection is to be closed.
+pub fn split_tcp(split: &TcpSplit, rng: &mut fastrand::Rng) -> Option<ServiceId> {
+    let branches = split.branches.as_slice();
+    branches[draw(branches.iter().map(|branch| branch.weight), rng)?].to
+}
+
+/// Draws an index by weight; `None`: all weights are 0.
+fn draw(weights: impl Iterator<Item = u32> + Clone, rng: &mut fastrand::Rng) -> Option<usize> {
+    let total: u64 = weights.clone().map(u64::from).sum();
+    if total == 0 {
+        return None;
+    }
+    let mut drawn = rng.u64(0..total);
+    for (index, weight) in weights.map(u64::from).enumerate() {
+        if drawn < weight {
+            return Some(index);
         }
-        draw -= weight;
+        drawn -= weight;
     }
-    chosen
+    None
 }
 
 fn with_canonical_path(matches: &RouteMatch) -> Cow<'_, RouteMatch> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use fastrand::Rng;
 use model::{
     Action, CertificateNames, CertificatePart, Condition, ConditionOn, FieldMatch, Forward,
-    HostPattern, ListenerId, PathMatch, Rewrite, Route, RouteMatch, ServiceId, Split, Test,
+    HostPattern, ListenerId, PathMatch, Rewrite, Route, RouteMatch, RouteTimeouts, ServiceId,
+    Split, SplitTarget, Test,
 };
 
 use super::index::counting::take_probes;
@@ -77,7 +78,8 @@ fn pair(text: &str, between: &str) -> (String, String) {
 }
 
 /// Parses a rule in short form: `*.example.com =/exact GET x-a:1 ?q=1 @0`; a path without `=` is a
-/// prefix, `@` names a listener, `+name` requires a field and `-name` forbids one, everything is optional.
+/// prefix, `@` names a listener, `+name` requires a field and `-name` forbids one, `#` is the order of equally
+/// specific ones, everything is optional.
 fn rule(text: &str) -> RouteMatch {
     let mut rule = RouteMatch::any();
     let condition = |text: &str, between| {
@@ -96,6 +98,8 @@ fn rule(text: &str) -> RouteMatch {
         } else if let Some(name) = word.strip_prefix(['+', '-']) {
             let (on, test) = (ConditionOn::Field(name.into()), Test::Present);
             rule.conditions.push(Condition { on, test, negated: word.starts_with('-') });
+        } else if let Some(order) = word.strip_prefix('#') {
+            rule.order = order.parse().unwrap();
         } else if word.contains(':') {
             rule.fields.push(condition(word, ":"));
         } else if let Some(suffix) = word.strip_prefix("*.") {
@@ -116,7 +120,7 @@ fn route(matches: RouteMatch) -> Route {
     Route {
         name: Arc::from("r"),
         matches,
-        action: Action::Deny(403),
+        action: Action::Deny(model::Denial::configured(403)),
         filters: Vec::new(),
         maintenance: None,
         error_pages: Vec::new(),
@@ -319,6 +323,9 @@ fn random_rule(rng: &mut Rng) -> RouteMatch {
     }
     if rng.u8(0..5) == 0 {
         add(format!("{}{}", some(rng, &["+", "-"]), some(rng, &["f", "g"])));
+    }
+    if rng.bool() {
+        add(format!("#{}", rng.u8(0..4)));
     }
     rule(&text)
 }
@@ -545,21 +552,22 @@ fn a_head_from_the_wire_is_routed() {
 
 #[test]
 fn a_split_draws_by_weight() {
-    let branch = |service, weight| Split { service: ServiceId(service), weight };
+    let branch = |service, weight| Split { weight, ..Split::only(ServiceId(service)) };
     let forward = |to| Forward {
         to,
         rewrite: Rewrite::default(),
-        request_fields: model::FieldChanges::default(),
         mirrors: Vec::new(),
         filters: Vec::new(),
-        response_fields: model::FieldChanges::default(),
+        fields: model::MessageChanges::default(),
+        timeouts: RouteTimeouts::default(),
     };
     let mut rng = Rng::with_seed(7);
-    assert_eq!(split(&forward(vec![branch(3, 0)]), &mut rng), ServiceId(3));
+    assert_eq!(split(&forward(vec![branch(3, 0)]), &mut rng), &branch(3, 0));
     let canary = forward(vec![branch(0, 90), branch(1, 0), branch(2, 10)]);
     let mut drawn = [0_u32; 3];
     for _ in 0..100_000 {
-        drawn[split(&canary, &mut rng).0 as usize] += 1;
+        let SplitTarget::Service(id) = split(&canary, &mut rng).to else { unreachable!() };
+        drawn[id.0 as usize] += 1;
     }
     assert_eq!(drawn[1], 0, "weight 0 takes nothing");
     assert!((89_500..90_500).contains(&drawn[0]), "{drawn:?}");

@@ -276,7 +276,7 @@ fn places_of_a_later_reading_stay_when_certificates_are_renewed() {
         let route = |line: usize| model::Route {
             name: "r".into(),
             matches: model::RouteMatch::any(),
-            action: model::Action::Deny(403),
+            action: model::Action::Deny(model::Denial::configured(403)),
             filters: Vec::new(),
             maintenance: None,
             error_pages: Vec::new(),

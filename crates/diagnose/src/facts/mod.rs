@@ -30,7 +30,7 @@ pub use settings::{Setting, Settings};
 pub use socket::{Direction, Listener, PeerSockets, PortUse, SocketState, Sockets, TcpSummary};
 pub use traffic::{
     ClientsSpan, Durations, FleetProblem, ServerSpan, ServiceSpan, Traffic, TrafficChange,
-    TrafficFleet, TrafficServer, TrafficService, TrafficSource,
+    TrafficFleet, TrafficKubernetes, TrafficServer, TrafficService, TrafficSource,
 };
 
 /// The form of saved facts that this program writes, and the newest it reads.

@@ -17,6 +17,22 @@ pub struct Traffic {
     pub sources: Vec<TrafficSource>,
     /// The fleet that the balancer belongs to; `None`: none.
     pub fleet: Option<TrafficFleet>,
+    /// The connection to Kubernetes; `None`: there is none.
+    pub kubernetes: Option<TrafficKubernetes>,
+}
+
+/// The connection to Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TrafficKubernetes {
+    /// Whether the thread has ended that reads the cluster.
+    pub has_ended: bool,
+    /// For how many seconds the API server has not answered, if it does not.
+    pub disconnected_s: Option<u64>,
+    /// What has not been read yet at the start.
+    pub awaited: Vec<String>,
+    /// The last failure; empty: there was none.
+    pub error: String,
 }
 
 /// The fleet of balancers, as this one sees it.

@@ -43,6 +43,7 @@ mod fleet_not_joined;
 mod fleet_results_contradict;
 mod fleet_secrets_not_shared;
 mod interrupts_unbalanced;
+mod kubernetes_not_followed;
 mod listen_drops_other;
 mod listener_near_full;
 mod listener_overflow;
@@ -147,6 +148,7 @@ rules! {
     Traffic service_saturated leads_to [queue_growing];
     Traffic source_failing;
     Traffic servers_held;
+    Traffic kubernetes_not_followed;
     Traffic fleet_not_joined;
     Traffic fleet_members_missing;
     Traffic fleet_results_contradict;

@@ -234,7 +234,7 @@ fn tls_the_version_of_http_and_the_proxy_header_keep_probes_apart() {
     let ca = |name: &str| Material { path: name.into(), bytes: name.as_bytes().into() };
     let tls = |name: Option<&str>, verify, ca| {
         let name = name.map(Into::into);
-        Some(Arc::new(ServiceTls { name, verify, ca, certificate: None }))
+        Some(Arc::new(ServiceTls { name, names: Vec::new(), verify, ca, certificate: None }))
     };
     let named = tls(Some("x.internal"), true, ca("ca.pem"));
     // Same length and same file, but another authority.
@@ -280,7 +280,7 @@ fn what_does_not_change_the_answer_keeps_no_two_probes_apart() {
 
     // The name that one service configures is the one that another derives.
     let ca = Material { path: "ca.pem".into(), bytes: b"ca".as_slice().into() };
-    let tls = ServiceTls { name: None, verify: true, ca, certificate: None };
+    let tls = ServiceTls { name: None, names: Vec::new(), verify: true, ca, certificate: None };
     let said = ServiceTls { name: Some("x.internal".into()), ..tls.clone() };
     let found = Service { tls: Some(Arc::new(tls)), ..base.clone() };
     let said = Service { tls: Some(Arc::new(said)), ..base };

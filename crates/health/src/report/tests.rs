@@ -133,6 +133,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
         acme: None,
         resolver: Vec::new(),
         registries: model::Registries::default(),
+        kubernetes: None,
         log: Log::none(),
         reload: model::Reload { watch: false },
         doctor: model::Doctor { interval: None },
@@ -155,7 +156,8 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
 /// TLS as `name`, trusting the authorities of `ca`.
 fn tls(name: &str, ca: &str) -> ProbeTls {
     let ca = Material { path: ca.into(), bytes: ca.as_bytes().into() };
-    let settings = ServiceTls { name: None, verify: true, ca, certificate: None };
+    let settings =
+        ServiceTls { name: None, names: Vec::new(), verify: true, ca, certificate: None };
     ProbeTls { name: name.into(), settings: Arc::new(settings) }
 }
 

@@ -90,10 +90,13 @@ impl ProbeHasher {
     fn tls(&mut self, message: &mut Message, tls: &ProbeTls) {
         let ProbeTls { name, settings } = tls;
         // The name in the settings is not used: a probe has its own.
-        let ServiceTls { name: _, verify, ca, certificate } = &**settings;
+        let ServiceTls { name: _, names, verify, ca, certificate } = &**settings;
         message.text(name.as_bytes());
         message.byte(u8::from(*verify));
         self.file(message, ca);
+        for name in names {
+            message.text(name.to_string().as_bytes());
+        }
         message.option(certificate.as_ref(), |message, certificate| {
             // A chain contains the public key, which stands for the private one, and a stapled
             // response does not change what a server answers. ACME's names are how it was obtained.
@@ -230,7 +233,8 @@ mod tests {
             ocsp: None,
             acme: None,
         });
-        let settings = ServiceTls { name: None, verify, ca: material(ca), certificate };
+        let settings =
+            ServiceTls { name: None, names: Vec::new(), verify, ca: material(ca), certificate };
         ProbeTls { name: name.into(), settings: Arc::new(settings) }
     }
 

@@ -239,9 +239,9 @@ causes! {
     /// A route denies this request.
     /// The request went to no server.
     ///
-    /// The route that matched has a `deny`, which also chooses the status (403 unless it says
-    /// otherwise). Or it requires claims that the request's token does not have, or its authentication
-    /// server has answered with 403; then the access log's `detail` says so.
+    /// The route that matched, or a branch of its `split`, has a `deny`, which also chooses the status
+    /// (403 unless it says otherwise). Or it requires claims that the request's token does not have, or
+    /// its authentication server has answered with 403; then the access log's `detail` says so.
     ///
     /// No action is needed if the denial is intended. Otherwise `weir check` prints the routes in the order in
     /// which they match: a more specific one wins.
@@ -259,6 +259,19 @@ causes! {
     /// does not have because it is older than the issuer's keys. Against guessing, give the route a
     /// `rate_limit` by client, which comes first.
     Unauthenticated = "unauthenticated", Client, 401;
+    /// The host of the request does not match the server name of its connection.
+    /// The listener has `hosts`, and the host of the request belongs to another entry than the server
+    /// name (SNI) that the client sent in its TLS handshake. The access log has the `host`, and the server
+    /// name in the part on TLS.
+    ///
+    /// Browsers use one HTTP/2 connection for all hosts that its certificate covers, and send the
+    /// request again over another one after this status. Other clients send a Host that does not belong
+    /// to the name that they connected to, or no server name at all.
+    ///
+    /// No action is needed for browsers. If browsers receive many of these, use certificates that cover
+    /// the hosts of one entry only. If the hosts may share connections, list them as one entry, for
+    /// instance with a wildcard.
+    MisdirectedRequest = "misdirected_request", Client, 421;
     /// The client exceeded the rate limit.
     /// The response's Retry-After says when the next request will pass.
     ///
@@ -317,12 +330,22 @@ causes! {
     ProxyLoopDetected = "proxy_loop_detected", Configuration, 508;
     /// No route matches the request.
     ///
-    /// A host name that points here but is in no route, a path outside of all routes, or a scanner
-    /// that tries addresses.
+    /// A host name that points here but is in no route, or not in the listener's `hosts`, a path outside
+    /// of all routes, or a scanner that tries addresses.
     ///
     /// Look at `host` and `path` in the access log, and at the routes as `weir check` prints them.
     /// A route with a `service` and neither `host` nor `path` matches all remaining requests.
     DestinationNotFound = "destination_not_found", Configuration, 404;
+    /// What the route forwards to does not exist or is not valid.
+    /// The request was for a route of Kubernetes whose backend is not valid, or for the share of such a
+    /// backend among several. On a TCP or TLS listener the connection was closed.
+    ///
+    /// The Service does not exist or has no such port, no ReferenceGrant allows the reference to another
+    /// namespace, the kind of the backend is not supported, or its BackendTLSPolicy is not valid.
+    ///
+    /// The access log's `route` names the route, or its `listener` that of the connection. The `ResolvedRefs`
+    /// condition in the status of the route says what is wrong.
+    ProxyConfigurationError = "proxy_configuration_error", Configuration, 500;
     /// No server is ready to take the request.
     /// All servers of the service are down, ejected, drained or in maintenance, or the source that it takes its
     /// servers from lists none (`discover`).
@@ -537,13 +560,23 @@ causes! {
     /// is unhealthy; `in_flight_max` keeps requests from piling up in it.
     HttpResponseTimeout = "http_response_timeout", Server, 504;
     /// The exchange exceeded its total time limit.
-    /// The service's `timeouts.total` passed, in whatever stage the request was.
+    /// `timeouts.total` of the route or the service passed, in whatever stage the request was.
     ///
     /// Several waits that are each within their own limit add up: the queue, a first attempt that
     /// failed, a slow response. The access log's times say which it was.
     ///
     /// Raise `timeouts.total`, or omit it for services with long downloads: it includes the body.
     TotalTimeout = "total_timeout", Server, 504;
+    /// The server did not begin its response within the time for an attempt.
+    /// The request had been sent; its response head was not complete after the route's
+    /// `timeouts.attempt`, and Weir could not make another attempt.
+    ///
+    /// The server is slow with this request, or hangs. There is no further attempt if the request is not
+    /// idempotent, if the service's `retries` are used up, or after an informational response.
+    ///
+    /// If the work takes longer than that, raise the route's `timeouts.attempt`. If the same request
+    /// is quick on another server, raise `max` of the service's `retries`, and look into the slow one.
+    AttemptTimeout = "attempt_timeout", Server, 504;
     /// The server was marked down while the request waited for its response.
     /// Weir abandoned the request there, and could not send it to another server.
     ///

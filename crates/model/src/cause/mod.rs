@@ -174,7 +174,7 @@ mod tests {
                 // A tunnel that is cut gets no response.
                 Fault::Balancer => assert!(matches!(status, 0 | 500 | 503), "{name} {status}"),
                 Fault::Configuration => {
-                    assert!(matches!(status, 404 | 502 | 508), "{name} {status}");
+                    assert!(matches!(status, 404 | 500 | 502 | 508), "{name} {status}");
                 }
             }
         }

@@ -51,6 +51,23 @@ pub struct Gauges<'a> {
     pub sources: SourcesGauges,
     /// The fleet of balancers; `None`: this one belongs to none.
     pub fleet: Option<FleetGauges>,
+    /// The connection to Kubernetes; `None`: there is none.
+    pub kubernetes: Option<KubernetesGauges>,
+}
+
+/// The connection to Kubernetes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KubernetesGauges {
+    /// Whether the API server answers, and the thread runs that asks it.
+    pub is_connected: bool,
+    /// Whether this instance writes.
+    pub is_leading: bool,
+    /// How many kinds of objects cannot be read.
+    pub failing: usize,
+    /// How many objects cannot be read.
+    pub unreadable: usize,
+    /// Writes that wait or are under way.
+    pub writes_waiting: usize,
 }
 
 /// The fleet of balancers.

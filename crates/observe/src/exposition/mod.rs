@@ -7,6 +7,7 @@
 mod families;
 mod fleet;
 mod gauges;
+mod kubernetes;
 mod program;
 pub mod protobuf;
 mod servers;
@@ -24,9 +25,9 @@ pub use families::Format;
 use families::{Distribution, Families, Kind, Label};
 pub use gauges::{
     BudgetGauges, CertificateGauges, FindingGauges, FleetGauges, FleetRateGauges, FleetSlotGauges,
-    FleetTicketGauges, Gauges, KeySetGauges, ListenerGauges, ProbeGauges, ProcessGauges,
-    RegistrationGauges, ReloadGauges, ServerGauges, ServiceGauges, SourceGauges, SourcesGauges,
-    TagGauges, TelemetryGauges,
+    FleetTicketGauges, Gauges, KeySetGauges, KubernetesGauges, ListenerGauges, ProbeGauges,
+    ProcessGauges, RegistrationGauges, ReloadGauges, ServerGauges, ServiceGauges, SourceGauges,
+    SourcesGauges, TagGauges, TelemetryGauges,
 };
 use protobuf::MetricFamily;
 
@@ -58,6 +59,9 @@ fn collect(totals: &Totals, gauges: &Gauges<'_>, format: Format) -> Families {
     sources::write_sources(&gauges.sources, &mut families);
     if let Some(of_fleet) = &gauges.fleet {
         fleet::write_fleet(of_fleet, &mut families);
+    }
+    if let Some(of_cluster) = &gauges.kubernetes {
+        kubernetes::write_kubernetes(of_cluster, &mut families);
     }
     families
 }

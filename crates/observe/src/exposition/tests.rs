@@ -291,6 +291,13 @@ fn gauges() -> Gauges<'static> {
         }],
         sources: sources(),
         fleet: Some(fleet()),
+        kubernetes: Some(KubernetesGauges {
+            is_connected: true,
+            is_leading: true,
+            failing: 1,
+            unreadable: 2,
+            writes_waiting: 3,
+        }),
         key_sets: vec![KeySetGauges {
             authentication: "api".to_owned(),
             keys: 2,

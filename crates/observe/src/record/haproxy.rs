@@ -213,11 +213,13 @@ fn termination(cause: Cause) -> (u8, Option<Phase>) {
         | Cause::Http2ProtocolError
         | Cause::Http2StreamsExceeded
         | Cause::HttpMethodNotAllowed
+        | Cause::MisdirectedRequest
         | Cause::HttpRequestDenied
         | Cause::Unauthenticated
         | Cause::RateLimited
         | Cause::ProxyLoopDetected
-        | Cause::DestinationNotFound => (b'P', Some(Request)),
+        | Cause::DestinationNotFound
+        | Cause::ProxyConfigurationError => (b'P', Some(Request)),
         Cause::HttpRequestTimeout => (b'c', Some(Request)),
         Cause::HttpRequestIncomplete | Cause::ClientTlsError => (b'C', Some(Request)),
         Cause::HttpRequestBodyTimeout | Cause::HttpRequestBodySlow => (b'c', None),
@@ -251,6 +253,7 @@ fn termination(cause: Cause) -> (u8, Option<Phase>) {
         Cause::ConnectionWriteTimeout
         | Cause::ConnectionReadTimeout
         | Cause::TotalTimeout
+        | Cause::AttemptTimeout
         | Cause::ClientDeadlineExceeded => (b's', None),
         Cause::ServerMarkedDown => (b'D', None),
         Cause::HttpProtocolError

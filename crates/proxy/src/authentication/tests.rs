@@ -65,7 +65,7 @@ fn a_user_whose_verification_ends_after_its_removal_is_denied() {
         snapshot.authentications = vec![basic("staff", users)];
         snapshot.routes[0].filters = vec![RequestFilter::Authenticate(AuthenticationId(0))];
         // The status of a request that has passed.
-        snapshot.routes[0].action = Action::Deny(418);
+        snapshot.routes[0].action = Action::Deny(model::Denial::configured(418));
         Arc::new(snapshot)
     };
     let registry = Arc::new(decide::Registry::new());

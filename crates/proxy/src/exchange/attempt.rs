@@ -68,7 +68,7 @@ impl Forwarding<'_, '_> {
         let changes = RequestChanges {
             matched: &self.route.matches.path,
             rewrite: &self.forward.rewrite,
-            fields: &self.forward.request_fields,
+            fields: &self.fields.request,
             server: to.slot.endpoint().row.address,
             http: self.service.http,
             loop_mark: worker.shared.identity.line(),
@@ -120,15 +120,21 @@ impl Forwarding<'_, '_> {
         pace: Option<&Pace<'_>>,
         is_first: bool,
     ) -> Result<(), Reason> {
-        let Forwarding { exchange, upload, limits, service, .. } = self;
+        let Forwarding { exchange, upload, limits, service, timeouts, .. } = self;
         let Exchange { client, scratch, record, .. } = &mut **exchange;
         let Client { stream, buffer, watchdog, .. } = &mut **client;
         let looks_again = watchdog.will_look_again();
         let may_leave = scratch.request.is_idempotent();
         let response = &mut scratch.response;
+        let (max, cause) = match timeouts.attempt {
+            Some(max) => (max, Cause::AttemptTimeout),
+            None => (service.timeouts.response, Cause::HttpResponseTimeout),
+        };
         let response_due = || {
-            let until = os::clock::now() + service.timeouts.response;
-            limits.set(Direction::Down, until, Cause::HttpResponseTimeout);
+            // Zero: no limit.
+            if !max.is_zero() {
+                limits.set(Direction::Down, os::clock::now() + max, cause);
+            }
         };
         if !upload.is_sending() {
             response_due();

@@ -1,10 +1,13 @@
-//! Forwards a request: the state shared by its attempts, and the way from the route to a response.
+//! Forwards a request: the state shared by its attempts, and the target from the route to a response.
 
 use std::sync::Arc;
 
-use decide::{Slot, placement, route};
+use decide::{Slot, placement};
 use health::blame::{Ended, Outcome, Sent};
-use model::{Cause, Forward, HttpVersion, ResponseFilter, Route, Service, ServiceId};
+use model::{
+    Cause, Forward, HttpVersion, MessageChanges, ResponseFilter, Route, RouteTimeouts, Service,
+    ServiceId,
+};
 use rustls::ClientConfig;
 use wire::http1::RequestBody;
 
@@ -20,11 +23,25 @@ use crate::server_connection::{Introduced, Reach, ServerConnection};
 use crate::servers::{Attempt, Chosen, Failure, NoServer, Place, Resend, Servers};
 use crate::watchdog::{Direction, Limits};
 
+/// Where a request goes, and how its messages are changed.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) route: &'a Route,
+    pub(super) forward: &'a Forward,
+    pub(super) fields: &'a MessageChanges,
+    pub(super) timeouts: RouteTimeouts,
+    pub(super) service: ServiceId,
+}
+
 /// A request being forwarded to a service.
 pub(super) struct Forwarding<'x, 'a> {
     pub(super) exchange: &'x mut Exchange<'a>,
     pub(super) route: &'a Route,
     pub(super) forward: &'a Forward,
+    /// The changes to the fields of both messages.
+    pub(super) fields: &'a MessageChanges,
+    /// Its time limits in place of the service's.
+    pub(super) timeouts: RouteTimeouts,
     /// The filters that the response passes through.
     pub(super) filters: &'a [ResponseFilter],
     /// How much of the response's body is forwarded; the rest is dropped with the connection.
@@ -47,25 +64,19 @@ pub(super) struct Forwarding<'x, 'a> {
 }
 
 impl<'x, 'a> Forwarding<'x, 'a> {
-    /// Draws the service and the mirrors, and starts the request's total timeout.
-    pub(super) fn new(
-        exchange: &'x mut Exchange<'a>,
-        route: &'a Route,
-        forward: &'a Forward,
-    ) -> Forwarding<'x, 'a> {
-        let id = route::split(forward, &mut exchange.worker.rng.borrow_mut());
-        let mut forwarding = Forwarding::to(exchange, (route, forward), id);
-        if !forward.mirrors.is_empty() {
+    /// Draws the mirrors, and starts the request's total timeout.
+    pub(super) fn new(exchange: &'x mut Exchange<'a>, target: Target<'a>) -> Forwarding<'x, 'a> {
+        let mut forwarding = Forwarding::to(exchange, target);
+        if !target.forward.mirrors.is_empty() {
             forwarding.draw_mirrors();
         }
         forwarding
     }
 
-    /// As [`Forwarding::new`], for this service and without mirrors.
+    /// As [`Forwarding::new`], without mirrors.
     pub(super) fn to(
         exchange: &'x mut Exchange<'a>,
-        (route, forward): (&'a Route, &'a Forward),
-        id: ServiceId,
+        Target { route, forward, fields, timeouts, service: id }: Target<'a>,
     ) -> Forwarding<'x, 'a> {
         let Exchange { plane, client, scratch, record, .. } = &mut *exchange;
         let service = plane.published.snapshot.service(id);
@@ -73,7 +84,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         record.service = Some(id);
         client.entry.note(|flight| flight.service = Some(id));
         let limits = Limits::default();
-        if let Some((total, cause)) = decide::deadline::total(service, &scratch.request) {
+        if let Some((total, cause)) = decide::deadline::total(timeouts, service, &scratch.request) {
             let to_end = record.started + total;
             record.to_end = Some((to_end, cause));
             limits.set(Direction::Whole, to_end, cause);
@@ -86,6 +97,8 @@ impl<'x, 'a> Forwarding<'x, 'a> {
             exchange,
             route,
             forward,
+            fields,
+            timeouts,
             filters: &forward.filters,
             response_max_bytes: u64::MAX,
             mirrors: Vec::new(),

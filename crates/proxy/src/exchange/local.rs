@@ -216,10 +216,12 @@ pub(super) fn location(
         (None, Some(_), _) | (None, _, Some(_)) => out.extend_from_slice(request.host().as_bytes()),
         (None, None, None) => out.extend_from_slice(request.authority().as_bytes()),
     }
-    if let Some(port) = redirect.port {
+    // The default port of a scheme is left out (RFC 9110 section 4.2.3).
+    let usual = if scheme == "https" { 443 } else { 80 };
+    if let Some(port) = redirect.port.filter(|port| *port != usual) {
         out.extend_from_slice(format!(":{port}").as_bytes());
     }
-    head::write_path(request.path(), &route.matches.path, redirect.path.as_deref(), &mut out);
+    head::write_path(request.path(), &route.matches.path, redirect.path.as_ref(), &mut out);
     if let Some(query) = request.query() {
         out.push(b'?');
         out.extend_from_slice(query.as_bytes());

@@ -8,12 +8,12 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use model::{Action, Cause, Mirror, Mirrored};
+use model::{Action, Cause, Mirror, Mirrored, RouteTimeouts};
 use transport::Stream;
 use wire::http1::{RequestBody, RequestHead};
 
 use super::Exchange;
-use super::forward::Forwarding;
+use super::forward::{Forwarding, Target};
 use crate::account::{self, Record};
 use crate::authentication::Identity;
 use crate::budget::Charge;
@@ -204,7 +204,11 @@ impl<'a> Exchange<'a> {
     async fn send_copy(&mut self, mirror: &'a Mirror, body: Vec<u8>) {
         let Some(route) = self.route() else { return };
         let Action::Forward(forward) = &route.action else { return };
-        let mut copy = Forwarding::to(self, (route, forward), mirror.service);
+        let fields = &forward.fields;
+        // Those of the route are for the service that answers.
+        let timeouts = RouteTimeouts::default();
+        let target = Target { route, forward, fields, timeouts, service: mirror.service };
+        let mut copy = Forwarding::to(self, target);
         // Nothing reads the response, and the body is here.
         (copy.filters, copy.continued) = (&[], true);
         copy.response_max_bytes = RESPONSE_MAX_BYTES;

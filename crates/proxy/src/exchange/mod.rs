@@ -30,9 +30,9 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use decide::rate::Left;
-use decide::route::Arrival;
+use decide::route::{self, Arrival};
 use model::path::has_dot_segments;
-use model::{Action, Cause, Forward, Maintained, Maintenance, RateLimit, Route};
+use model::{Action, Cause, Denial, Hosts, Maintained, Maintenance, RateLimit, Route, SplitTarget};
 use wire::http1::{Known, RequestBody, RequestHead};
 
 use crate::account::{self, Record};
@@ -44,7 +44,7 @@ use crate::plane::Plane;
 use crate::scratch::Scratch;
 use crate::worker::Worker;
 
-use forward::Forwarding;
+use forward::{Forwarding, Target};
 use local::location;
 pub use mirror::COPIES_MAX;
 
@@ -121,14 +121,14 @@ impl<'a> Exchange<'a> {
 
     async fn walk(&mut self) -> After {
         match self.resolve().await {
-            Ok((route, forward)) => Forwarding::new(self, route, forward).run().await,
+            Ok(target) => Forwarding::new(self, target).run().await,
             Err(answer) => self.answer_by_route(answer).await,
         }
     }
 
     /// Finds the route, runs its filters, and returns where the request goes or the answer that
     /// Weir gives itself.
-    async fn resolve(&mut self) -> Result<(&'a Route, &'a Forward), Answer> {
+    async fn resolve(&mut self) -> Result<Target<'a>, Answer> {
         // Before the routes: an authority comes from anywhere, without credentials, and expects no
         // redirect (RFC 8555 section 8.3).
         if let Some(answer) = self.challenge_answer() {
@@ -139,7 +139,7 @@ impl<'a> Exchange<'a> {
         let route = &self.plane.published.snapshot.routes[index];
         self.refuse_in_maintenance(route)?;
         self.run_filters(route).await?;
-        Ok((route, self.act(route)?))
+        self.act(route)
     }
 
     /// Returns the request's route, once found.
@@ -184,13 +184,15 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Performs the route's action; returns the target if that is forwarding.
-    fn act(&self, route: &'a Route) -> Result<&'a Forward, Answer> {
+    /// Performs the route's action; returns where the request goes if that is forwarding.
+    fn act(&self, route: &'a Route) -> Result<Target<'a>, Answer> {
         let request = &*self.scratch.request;
+        let denied = |denial: &Denial| {
+            let Denial { status, cause } = *denial;
+            Answer { status, ..Answer::of(cause.cause()) }
+        };
         match &route.action {
-            Action::Deny(status) => {
-                Err(Answer { status: *status, ..Answer::of(Cause::HttpRequestDenied) })
-            }
+            Action::Deny(denial) => Err(denied(denial)),
             Action::Respond(respond) => {
                 Err(local::respond(respond, self.worker, &self.plane.published))
             }
@@ -203,7 +205,19 @@ impl<'a> Exchange<'a> {
             Action::Forward(_) if route.refuses(request.method()) => {
                 Err(Answer::of(Cause::HttpMethodNotAllowed))
             }
-            Action::Forward(forward) => Ok(forward),
+            Action::Forward(forward) => {
+                let branch = route::split(forward, &mut self.worker.rng.borrow_mut());
+                match branch.to {
+                    SplitTarget::Service(service) => {
+                        let (fields, timeouts) = (forward.fields_of(branch), forward.timeouts);
+                        Ok(Target { route, forward, fields, timeouts, service })
+                    }
+                    SplitTarget::Deny(denial) => {
+                        let detail = "a branch of the split refuses its share";
+                        Err(Answer { detail, ..denied(&denial) })
+                    }
+                }
+            }
         }
     }
 
@@ -221,6 +235,9 @@ impl<'a> Exchange<'a> {
         if is_refused_protocol {
             let detail = "extended CONNECT for a protocol that is not in upgrade_protocols";
             return Err(Answer { detail, ..Answer::of(Cause::HttpRequestNotImplemented) });
+        }
+        if let Some(hosts) = &client.settings().hosts {
+            refuse_host(hosts, client, request.host())?;
         }
         match request.body() {
             RequestBody::Length(length) if !client.settings().allows_body(length) => {
@@ -246,5 +263,20 @@ impl<'a> Exchange<'a> {
         let route = self.route();
         let Exchange { worker, plane, client, address, scratch, record, .. } = self;
         account::finish(worker, plane, (client, address), route, scratch, &record);
+    }
+}
+
+/// Refuses a request for a host that the listener does not serve, or that belongs to another entry of `hosts`
+/// than the connection's server name.
+fn refuse_host(hosts: &Hosts, client: &Client, host: &str) -> Result<(), Answer> {
+    if hosts.entry(host).is_none() {
+        let detail = "a host that the listener does not serve";
+        return Err(Answer { detail, ..Answer::of(Cause::DestinationNotFound) });
+    }
+    match client.stream.tls() {
+        Some(tls) if !hosts.agree(tls.server_name.as_deref(), host) => {
+            Err(Answer::of(Cause::MisdirectedRequest))
+        }
+        _ => Ok(()),
     }
 }

@@ -91,7 +91,7 @@ impl Forwarding<'_, '_> {
         let mut download = Pump::new(source, framing, patience, storage);
         download.filter(filtered.body);
         download.limit_bytes(self.response_max_bytes);
-        let changes = &self.forward.response_fields;
+        let changes = &self.fields.response;
         let additions = Additions {
             set_cookie: cookie.as_deref(),
             compression: filtered.compression,

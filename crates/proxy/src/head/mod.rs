@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 use decide::compression::Effect;
 use model::path::behind_prefix;
-use model::{Address, FieldChanges, ForwardFields, HttpVersion, PathMatch, Rewrite};
+use model::{Address, FieldChanges, ForwardFields, HttpVersion, PathChange, PathMatch, Rewrite};
 use wire::http1::{
     Known, RequestBody, RequestHead, ResponseBody, ResponseHead, Version, encode, is_same_field,
 };
@@ -287,32 +287,34 @@ pub(crate) fn write_target(
     rewrite: &Rewrite,
     out: &mut Vec<u8>,
 ) {
-    write_path(head.path(), matched, rewrite.prefix.as_deref(), out);
+    write_path(head.path(), matched, rewrite.path.as_ref(), out);
     if let Some(query) = head.query() {
         out.push(b'?');
         out.extend_from_slice(query.as_bytes());
     }
 }
 
-/// Appends `path` with the matched prefix (or the whole, after an exact match) replaced.
+/// Appends `path`, changed.
 pub(crate) fn write_path(
     path: &str,
     matched: &PathMatch,
-    replacement: Option<&str>,
+    change: Option<&PathChange>,
     out: &mut Vec<u8>,
 ) {
-    let Some(replacement) = replacement else {
-        out.extend_from_slice(path.as_bytes());
-        return;
-    };
-    let rest = match matched {
-        PathMatch::Exact(_) => "",
-        // `*` is matched by the empty prefix, and nothing can be prepended to it.
-        PathMatch::Prefix(_) if path == "*" => {
+    let (replacement, rest) = match (change, matched) {
+        (None, _) => {
+            out.extend_from_slice(path.as_bytes());
+            return;
+        }
+        // `*` is no path: nothing can replace a part of it.
+        (Some(_), PathMatch::Prefix(_)) if path == "*" => {
             out.push(b'*');
             return;
         }
-        PathMatch::Prefix(prefix) => behind_prefix(path, prefix),
+        (Some(PathChange::Prefix(to)), PathMatch::Prefix(prefix)) => {
+            (to, behind_prefix(path, prefix))
+        }
+        (Some(PathChange::Prefix(to) | PathChange::Whole(to)), _) => (to, ""),
     };
     let base = if rest.is_empty() { replacement } else { replacement.trim_end_matches('/') };
     out.extend_from_slice(base.as_bytes());

@@ -99,25 +99,28 @@ fn forwarded_keeps_the_client_of_a_trusted_proxy_that_sends_the_older_field() {
 }
 
 #[test]
-fn prefixes_are_replaced_on_segment_boundaries() {
-    let cases = [
-        ("/a/b", "/a", "/x", "/x/b"),
-        ("/a", "/a", "/x", "/x"),
-        ("/a/b", "/a", "/", "/b"),
-        ("/a", "/a", "/", "/"),
-        ("/a/", "/a", "/x/", "/x/"),
-        ("/b", "", "/x", "/x/b"),
-        ("/", "", "/x", "/x/"),
-        ("*", "", "/x", "*"),
-    ];
-    for (path, prefix, replacement, expected) in cases {
+fn paths_are_replaced_by_prefix_on_segment_boundaries_or_as_a_whole() {
+    let prefix = |path: &str| PathMatch::Prefix(path.into());
+    let part = |path: &str| PathChange::Prefix(path.into());
+    let whole = |path: &str| PathChange::Whole(path.into());
+    for (path, matched, change, expected) in [
+        ("/a/b", prefix("/a"), part("/x"), "/x/b"),
+        ("/a", prefix("/a"), part("/x"), "/x"),
+        ("/a/b", prefix("/a"), part("/"), "/b"),
+        ("/a", prefix("/a"), part("/"), "/"),
+        ("/a/", prefix("/a"), part("/x/"), "/x/"),
+        ("/b", prefix(""), part("/x"), "/x/b"),
+        ("/", prefix(""), part("/x"), "/x/"),
+        ("*", prefix(""), part("/x"), "*"),
+        ("/a/b", prefix("/a"), whole("/c"), "/c"),
+        ("/a/", prefix("/a"), whole("/"), "/"),
+        ("*", prefix(""), whole("/x"), "*"),
+        ("/a/b", PathMatch::Exact("/a/b".into()), whole("/c"), "/c"),
+    ] {
         let mut out = Vec::new();
-        write_path(path, &PathMatch::Prefix(prefix.into()), Some(replacement), &mut out);
-        assert_eq!(String::from_utf8_lossy(&out), expected, "{path} {prefix} {replacement}");
+        write_path(path, &matched, Some(&change), &mut out);
+        assert_eq!(String::from_utf8_lossy(&out), expected, "{path} {matched:?} {change:?}");
     }
-    let mut out = Vec::new();
-    write_path("/a/b", &PathMatch::Exact("/a/b".into()), Some("/c"), &mut out);
-    assert_eq!(out, b"/c");
 }
 
 fn response(text: &str, version: Version, keep: bool) -> (String, ResponseForm) {

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use model::{
-    AccessLog, Action, ClientAddress, ClientTimeouts, FieldChanges, Forward, ForwardFields,
-    Listener, LogFormat, Networks, Protocol, Rewrite, RouteMatch, ServerSpec, ServerTarget,
-    ServiceId, Snapshot, Split,
+    AccessLog, Action, ClientAddress, ClientTimeouts, Forward, ForwardFields, Listener, LogFormat,
+    MessageChanges, Networks, Protocol, Rewrite, RouteMatch, RouteTimeouts, ServerSpec,
+    ServerTarget, ServiceId, Snapshot, Split,
 };
 
 use crate::{AccessSink, AccessTarget, AccessWriter, Handle, Identity, ListenerSockets, Options};
@@ -64,17 +64,18 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
         error_pages: Vec::new(),
         tls: None,
         http2: None,
+        hosts: None,
         upgrade_protocols: Vec::new(),
         proxy_protocol: Networks::default(),
     };
     let matches = RouteMatch::any();
     let forward = Forward {
-        to: vec![Split { service: ServiceId(0), weight: 1 }],
+        to: vec![Split::only(ServiceId(0))],
         rewrite: Rewrite::default(),
-        request_fields: FieldChanges::default(),
         mirrors: Vec::new(),
         filters: Vec::new(),
-        response_fields: FieldChanges::default(),
+        fields: MessageChanges::default(),
+        timeouts: RouteTimeouts::default(),
     };
     let action = Action::Forward(Box::new(forward));
     let route = model::Route {
@@ -214,7 +215,7 @@ fn a_connection_is_closed_after_a_panic_because_its_position_is_unknown() {
 #[test]
 fn a_connection_in_tcp_mode_is_reset_and_logged_after_a_panic() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let protocol = Protocol::Tcp(ServiceId(0));
+    let protocol = Protocol::Tcp(model::TcpSplit::only(ServiceId(0)));
     let running = Running::start(&TCP, protocol, listener.local_addr().unwrap());
     let server = std::thread::spawn(move || serve_once(&listener, &TCP, b"hello"));
     let mut client = TcpStream::connect(running.front).unwrap();

@@ -154,6 +154,13 @@ impl Stream {
         }
     }
 
+    /// Forgets the certificate of the other end, which has not been verified.
+    pub fn forget_peer_certificate(&mut self) {
+        if let Kind::Tls(tls) = &mut self.kind {
+            tls.forget_peer_certificate();
+        }
+    }
+
     pub(crate) fn from_exchange(exchange: Exchange) -> Stream {
         let peer = exchange.connection().peer();
         Stream { kind: Kind::Http2(exchange), peer }

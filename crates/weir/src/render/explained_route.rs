@@ -115,13 +115,17 @@ fn action(route: &ExplainedRoute) -> String {
 }
 
 fn services(services: &[RouteService]) -> String {
+    let name = |one: &RouteService| match one.status {
+        Some(status) => format!("a refusal with {status}"),
+        None => one.name.clone(),
+    };
     if let [only] = services {
-        return only.name.clone();
+        return name(only);
     }
     let sum: f64 = services.iter().map(|one| f64::from(one.weight)).sum();
     let shares = services.iter().map(|one| {
         let percent = f64::from(one.weight) / sum.max(1.0) * 100.0;
-        format!("{} ({percent:.3}%)", one.name).replace(".000%", "%")
+        format!("{} ({percent:.3}%)", name(one)).replace(".000%", "%")
     });
     shares.collect::<Vec<_>>().join(", ")
 }

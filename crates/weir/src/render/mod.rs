@@ -22,8 +22,8 @@ use std::sync::Arc;
 use health::report::Report;
 use model::units::show_duration;
 use model::{
-    AccessLog, Fleet, Listener, LogFormat, Metrics, MetricsListener, Otlp, Protocol,
-    RouteTagFormat, Snapshot, TagRoutes,
+    AccessLog, Fleet, GatewayExposure, Kubernetes, Listener, LogFormat, Metrics, MetricsListener,
+    Otlp, Protocol, RouteTagFormat, Snapshot, TagRoutes, TcpBranch, TcpSplit,
 };
 
 use columns::Columns;
@@ -116,6 +116,9 @@ fn balancer(snapshot: &Snapshot) -> String {
         let servers: Vec<_> = snapshot.resolver.iter().map(ToString::to_string).collect();
         row("DNS server", servers.join(", "));
     }
+    if let Some(kubernetes) = &snapshot.kubernetes {
+        row("Kubernetes", connected(kubernetes));
+    }
     if let Some(settings) = &snapshot.fleet {
         row("fleet", fleet(settings));
     }
@@ -162,14 +165,35 @@ fn sent(otlp: &Otlp) -> String {
     format!("{what} to {}", otlp.collector.url)
 }
 
+/// Returns which objects of Kubernetes are served, and how their clients reach Weir.
+fn connected(kubernetes: &Kubernetes) -> String {
+    let namespaces = match kubernetes.namespaces.as_slice() {
+        [] => "all namespaces".to_owned(),
+        several => format!("namespaces {}", several.join(", ")),
+    };
+    let reached = match &kubernetes.exposure {
+        GatewayExposure::Services { port_first, port_last, .. } => {
+            format!("a Service each, ports {port_first} to {port_last} of the Pods")
+        }
+        GatewayExposure::Addresses(addresses) => {
+            let all: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+            format!("addresses {}", all.join(", "))
+        }
+    };
+    format!("Gateways of {}, {namespaces}, {reached}", kubernetes.controller)
+}
+
 fn listeners(snapshot: &Snapshot) -> String {
     let mut columns =
         Columns::headed(["NAME", "ADDRESS", "PROTOCOL", "TO", "CONNECTIONS", "TRUSTED"]);
     for listener in &snapshot.listeners {
         let to = match &listener.protocol {
             Protocol::Http => "routes".to_owned(),
-            Protocol::Tcp(id) => format!("service {}", snapshot.service(*id).name),
-            Protocol::TlsPassthrough { names, .. } => format!("{} by server name", names.len()),
+            Protocol::Tcp(split) => services(split, snapshot),
+            Protocol::Tls(names) => {
+                let named = names.iter().filter(|(name, _)| name != "*").count();
+                format!("{named} by server name")
+            }
         };
         let trusted: Vec<_> = listener.trusted.iter().map(ToString::to_string).collect();
         columns.row([
@@ -192,12 +216,33 @@ fn listeners(snapshot: &Snapshot) -> String {
     out
 }
 
+/// Returns where connections go: `service a`, or `services a 90%, b 10%`.
+fn services(split: &TcpSplit, snapshot: &Snapshot) -> String {
+    let name = |branch: &TcpBranch| {
+        branch.to.map_or("none".to_owned(), |id| snapshot.service(id).name.to_string())
+    };
+    if let [only] = split.branches.as_slice() {
+        return format!("service {}", name(only));
+    }
+    let sum: f64 = split.branches.iter().map(|branch| f64::from(branch.weight)).sum();
+    let share = |branch: &TcpBranch| {
+        let percent = plan::rate(f64::from(branch.weight) / sum.max(1.0) * 100.0);
+        format!("{} {percent}%", name(branch))
+    };
+    let all: Vec<_> = split.branches.iter().map(share).collect();
+    format!("services {}", all.join(", "))
+}
+
 /// In a word or two: `http over TLS`; `http/1.1` where HTTP/2 is off.
 fn spoken(listener: &Listener) -> String {
     let protocol = match (&listener.protocol, listener.http2) {
         (Protocol::Http, None) => "http/1.1",
-        (Protocol::Http, Some(_)) | (Protocol::Tcp(_), _) => listener.protocol.word().as_str(),
-        (Protocol::TlsPassthrough { .. }, _) => return "tcp, TLS passed through".to_owned(),
+        (Protocol::Tls(_), _) if listener.tls.is_none() => {
+            return "tcp, TLS passed through".to_owned();
+        }
+        (Protocol::Http, Some(_)) | (Protocol::Tcp(_) | Protocol::Tls(_), _) => {
+            listener.protocol.word().as_str()
+        }
     };
     match &listener.tls {
         None => protocol.to_owned(),

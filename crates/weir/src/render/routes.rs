@@ -1,8 +1,12 @@
 //! Routes as a table: what each matches and what it does.
 
+use std::fmt::Write as _;
+
 use model::{
     Action, Content, ContentCoding, Cors, FieldChanges, Forward, HostPattern, LimitScope,
-    PathMatch, RateLimit, Respond, ResponseFilter, Route, Snapshot, units::show_size,
+    PathMatch, RateLimit, Respond, ResponseFilter, Route, RouteTimeouts, Snapshot, Split,
+    SplitTarget,
+    units::{show_duration, show_size},
 };
 
 use super::columns::Columns;
@@ -68,7 +72,7 @@ fn conditions(route: &Route) -> Vec<String> {
 /// What is done, then what is changed on the way.
 fn action(action: &Action, snapshot: &Snapshot) -> Vec<String> {
     match action {
-        Action::Deny(status) => vec![format!("answer {status}")],
+        Action::Deny(denial) => vec![format!("answer {}", denial.status)],
         Action::Respond(Respond::Fixed { status, content }) => {
             let Content { media_type, fields: _, body } = &**content;
             let what = media_type
@@ -90,16 +94,15 @@ fn action(action: &Action, snapshot: &Snapshot) -> Vec<String> {
             to.extend(redirect.scheme.as_ref().map(|scheme| format!("scheme {scheme}")));
             to.extend(redirect.host.as_ref().map(|host| format!("host {host}")));
             to.extend(redirect.port.map(|port| format!("port {port}")));
-            to.extend(redirect.path.as_ref().map(|path| format!("path {}", shown_path(path))));
+            to.extend(redirect.path.as_ref().map(|path| format!("path {path}")));
             vec![format!("redirect {} to {}", redirect.status, to.join(", "))]
         }
         Action::Forward(forward) => {
-            let mut parts = vec![services(forward, snapshot)];
+            let mut parts = vec![branches(forward, snapshot)];
             let rewrite = &forward.rewrite;
-            parts
-                .extend(rewrite.prefix.as_ref().map(|p| format!("path becomes {}", shown_path(p))));
+            parts.extend(rewrite.path.as_ref().map(|path| format!("path becomes {path}")));
             parts.extend(rewrite.host.as_ref().map(|host| format!("Host becomes {host}")));
-            parts.extend(changes("request", &forward.request_fields));
+            parts.extend(changes("request", &forward.fields.request));
             parts.extend(forward.mirrors.iter().map(|mirror| {
                 let (name, share) = (&snapshot.service(mirror.service).name, mirror.share * 100.0);
                 format!("{}% copied to {name}", super::plan::rate(share))
@@ -108,27 +111,40 @@ fn action(action: &Action, snapshot: &Snapshot) -> Vec<String> {
                 let codings: Vec<_> = rules.codings.iter().map(ContentCoding::as_str).collect();
                 format!("compressed by {}", codings.join(", "))
             }));
-            parts.extend(changes("response", &forward.response_fields));
+            parts.extend(changes("response", &forward.fields.response));
+            let RouteTimeouts { total, attempt } = forward.timeouts;
+            parts.extend(total.map(|total| match show_duration(total) {
+                _ if total.is_zero() => "without a total timeout".to_owned(),
+                total => format!("within {total}"),
+            }));
+            parts.extend(attempt.map(|max| format!("attempts within {}", show_duration(max))));
             parts
         }
     }
 }
 
-fn shown_path(path: &str) -> &str {
-    if path.is_empty() { "/" } else { path }
-}
-
-fn services(forward: &Forward, snapshot: &Snapshot) -> String {
-    let name = |split: &model::Split| snapshot.service(split.service).name.to_string();
-    if let [only] = forward.to.as_slice() {
-        return name(only);
-    }
-    let sum: f64 = forward.to.iter().map(|split| f64::from(split.weight)).sum();
-    let shares = forward.to.iter().map(|split| {
-        let percent = f64::from(split.weight) / sum * 100.0;
-        format!("{} {}%", name(split), super::plan::rate(percent))
-    });
-    shares.collect::<Vec<_>>().join(", ")
+/// What each branch of a split does, with its share, and its own changes to fields in brackets.
+fn branches(forward: &Forward, snapshot: &Snapshot) -> String {
+    let target = |branch: &Split| {
+        let mut text = match branch.to {
+            SplitTarget::Service(id) => snapshot.service(id).name.to_string(),
+            SplitTarget::Deny(denial) => format!("answer {}", denial.status),
+        };
+        // Writing to a String cannot fail.
+        if forward.to.len() > 1 {
+            let sum: f64 = forward.to.iter().map(|branch| f64::from(branch.weight)).sum();
+            let percent = super::plan::rate(f64::from(branch.weight) / sum * 100.0);
+            _ = write!(text, " {percent}%");
+        }
+        if let Some(fields) = &branch.fields {
+            let own = &fields.own;
+            let own = [changes("request", &own.request), changes("response", &own.response)];
+            let own: Vec<_> = own.into_iter().flatten().collect();
+            _ = write!(text, " ({})", own.join(", "));
+        }
+        text
+    };
+    forward.to.iter().map(target).collect::<Vec<_>>().join(", ")
 }
 
 /// `-removed =set +added`.
@@ -161,9 +177,9 @@ fn limit(limit: &RateLimit) -> String {
     let wait = if limit.wait_max.is_zero() {
         String::new()
     } else {
-        format!(", others wait up to {}", model::units::show_duration(limit.wait_max))
+        format!(", others wait up to {}", show_duration(limit.wait_max))
     };
-    let per = model::units::show_duration(limit.per);
+    let per = show_duration(limit.per);
     let over = match limit.scope {
         LimitScope::Balancer => "",
         LimitScope::Fleet => " over the fleet",

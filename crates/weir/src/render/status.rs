@@ -12,7 +12,7 @@ use admin_api::maintenance::Maintenance;
 use admin_api::published::TagSource;
 use admin_api::requests::{Request, Requests};
 use admin_api::services::{RefusedEntry, Server, Service, ServiceSource, UnresolvedServer};
-use admin_api::status::{Registration, Status};
+use admin_api::status::{Kubernetes, Registration, Status};
 use admin_api::traffic::{ServerWindow, ServiceTraffic, Traffic};
 use diagnose::finding::Finding;
 use diagnose::kinds::{grouped, others};
@@ -77,6 +77,10 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
     if let Some(source) = &look.status.published_routes {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "routes from tags in Consul: {}", tag_source(source));
+    }
+    if let Some(state) = &look.status.kubernetes {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "Kubernetes: {}", kubernetes(state));
     }
     out.push_str(&look.status.fleet.as_ref().map(fleet::text).unwrap_or_default());
     for row in &look.status.maintenance {
@@ -189,6 +193,36 @@ fn source(source: &ServiceSource) -> String {
     put_index(&mut out, source.index);
     put_failure(&mut out, source.error.as_deref(), source.failing_for_ms);
     out
+}
+
+/// Describes the connection to Kubernetes in one line.
+fn kubernetes(state: &Kubernetes) -> String {
+    if !state.running {
+        return "its thread has ended; changes are not seen until Weir is restarted".to_owned();
+    }
+    let mut parts = Vec::new();
+    match state.disconnected_for_ms {
+        None => parts.push("connected".to_owned()),
+        Some(millis) => {
+            let since = ago(millis);
+            let why = state.error.as_deref().unwrap_or("reason unknown");
+            parts.push(format!("not connected for {since} ({why})"));
+        }
+    }
+    if state.leading {
+        parts.push(format!("writes statuses ({} waiting)", state.writes_waiting));
+    }
+    for (what, names) in [
+        ("waits for", state.awaited.clone()),
+        ("cannot read", state.failing.keys().cloned().collect()),
+        ("may not", state.forbidden.clone()),
+        ("ignores", state.unreadable.keys().take(CAUSES_SHOWN_MAX).cloned().collect()),
+    ] {
+        if !names.is_empty() {
+            parts.push(format!("{what} {}", names.join(", ")));
+        }
+    }
+    parts.join("; ")
 }
 
 /// Returns what there is to say of a listener's entry in Consul, on one line.
@@ -470,6 +504,39 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_connection_to_kubernetes_is_one_line() {
+        let connected = Kubernetes { running: true, connected: true, ..Kubernetes::default() };
+        let leading = Kubernetes {
+            leading: true,
+            writes_waiting: 3,
+            failing: [("httproutes".to_owned(), "403".to_owned())].into(),
+            forbidden: vec!["list httproutes".to_owned()],
+            ..connected.clone()
+        };
+        let away = Kubernetes {
+            disconnected_for_ms: Some(90_000.0),
+            error: Some("refused".to_owned()),
+            ..connected.clone()
+        };
+        for (state, expected) in [
+            (connected, "connected".to_owned()),
+            (
+                leading,
+                "connected; writes statuses (3 waiting); cannot read httproutes; may not list \
+                 httproutes"
+                    .to_owned(),
+            ),
+            (away, format!("not connected for {} (refused)", ago(90_000.0))),
+            (
+                Kubernetes::default(),
+                "its thread has ended; changes are not seen until Weir is restarted".to_owned(),
+            ),
+        ] {
+            assert_eq!(kubernetes(&state), expected);
+        }
+    }
 
     /// What an API answered, as `weir status` reads it.
     fn look(value: serde_json::Value) -> Look {

@@ -257,7 +257,8 @@ fn the_probe_plan_shows_tls_http2_grpc_and_the_proxy_header() {
         Err(report) => panic!("{}", report.render(false)),
     };
     let ca = model::Material { path: "ca.pem".into(), bytes: b"".as_slice().into() };
-    let tls = model::ServiceTls { name: None, verify: true, ca, certificate: None };
+    let tls =
+        model::ServiceTls { name: None, names: Vec::new(), verify: true, ca, certificate: None };
     for service in &mut snapshot.services {
         Arc::make_mut(service).tls = Some(tls.clone().into());
     }

@@ -1,8 +1,11 @@
-//! TLS settings: each listener's certificates with their names and expiry, names that are passed
-//! through, and TLS to servers.
+//! TLS settings: each listener's certificates with their names and expiry, where connections go by
+//! server name, and TLS to servers.
 
 use diagnose::kinds::grouped;
-use model::{Certificate, Protocol, Service, ServiceTls, Snapshot, TlsVersion};
+use model::{
+    Certificate, ClientCertificateMode, Protocol, Service, ServiceTls, Snapshot, TlsMode,
+    TlsVersion,
+};
 
 use super::columns::Columns;
 use super::few;
@@ -12,7 +15,7 @@ const NAMES_SHOWN_MAX: usize = 4;
 
 /// `None`: there is no TLS anywhere.
 pub(super) fn text(snapshot: &Snapshot) -> Option<String> {
-    let mut parts = [listeners(snapshot), passed_through(snapshot), services(snapshot)];
+    let mut parts = [listeners(snapshot), by_server_name(snapshot), services(snapshot)];
     let mut parts = parts.iter_mut().filter_map(Option::take).peekable();
     parts.peek()?;
     Some(parts.collect::<Vec<_>>().join("\n"))
@@ -31,8 +34,11 @@ fn listeners(snapshot: &Snapshot) -> Option<String> {
         };
         let clients = match &tls.client_certificates {
             None => "need none",
-            Some(clients) if clients.required => "show a certificate",
-            Some(_) => "may show a certificate",
+            Some(clients) => match clients.mode {
+                ClientCertificateMode::Required => "show a certificate",
+                ClientCertificateMode::Optional => "may show a certificate",
+                ClientCertificateMode::Unverified => "may show any certificate",
+            },
         };
         let hsts = tls.hsts.map_or("none".to_owned(), model::units::show_duration);
         let mut settings = [version.to_owned(), clients.to_owned(), hsts];
@@ -51,19 +57,28 @@ fn listeners(snapshot: &Snapshot) -> Option<String> {
     any.then(|| columns.text())
 }
 
-fn passed_through(snapshot: &Snapshot) -> Option<String> {
+fn by_server_name(snapshot: &Snapshot) -> Option<String> {
     let mut columns = Columns::headed(["LISTENER", "SERVER NAME", "TO"]);
     let mut any = false;
     for listener in &snapshot.listeners {
-        let Protocol::TlsPassthrough { names, otherwise } = &listener.protocol else { continue };
+        let Protocol::Tls(names) = &listener.protocol else { continue };
         any = true;
-        let to = |id| format!("service {}", snapshot.service(id).name);
         let mut name = listener.name.to_string();
-        for (pattern, service) in names {
-            columns.row([std::mem::take(&mut name), pattern.to_string(), to(*service)]);
+        for (pattern, mode) in names.iter() {
+            let pattern = if pattern == "*" { "any other".to_owned() } else { pattern };
+            let to = match mode {
+                TlsMode::Passthrough(split) => super::services(split, snapshot),
+                TlsMode::Terminate(split) => {
+                    format!("decrypted, {}", super::services(split, snapshot))
+                }
+                TlsMode::Http => "routes".to_owned(),
+                TlsMode::Refuse => "closed".to_owned(),
+            };
+            columns.row([std::mem::take(&mut name), pattern, to]);
         }
-        let otherwise = otherwise.map_or("closed".to_owned(), to);
-        columns.row([name, "any other".to_owned(), otherwise]);
+        if names.mode(None).is_none() {
+            columns.row([name, "any other".to_owned(), "closed".to_owned()]);
+        }
     }
     any.then(|| columns.text())
 }
@@ -77,7 +92,8 @@ fn services(snapshot: &Snapshot) -> Option<String> {
             (own.chain.path.clone(), own.key.path.clone(), ocsp)
         };
         let own = tls.certificate.as_ref().map(files);
-        (tls.name.as_ref().map(ToString::to_string), tls.verify, tls.ca.path.clone(), own)
+        let names: Vec<_> = tls.names.iter().map(ToString::to_string).collect();
+        (tls.name.as_ref().map(ToString::to_string), names, tls.verify, tls.ca.path.clone(), own)
     };
     let encrypted = snapshot.services.iter().filter_map(|service| {
         let Service { name, tls, .. } = &**service;
@@ -93,7 +109,10 @@ fn services(snapshot: &Snapshot) -> Option<String> {
         } else {
             "none: certificates are not verified".to_owned()
         };
-        let name = tls.name.as_ref().map_or("its own name".to_owned(), ToString::to_string);
+        let name = match tls.names.as_slice() {
+            [] => tls.name.as_ref().map_or("its own name".to_owned(), ToString::to_string),
+            names => names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or "),
+        };
         let own = tls.certificate.as_ref().map(shown);
         let own = own.map_or("none".to_owned(), |(names, ends)| format!("{names}, ends {ends}"));
         let names: Vec<_> = members.iter().map(|(_, name)| *name).collect();

@@ -1,12 +1,14 @@
 //! Reads the action of a route.
 
-use model::{FieldChanges, PathMatch, Redirect, Rewrite};
+use model::{
+    FieldChanges, MessageChanges, PathChange, PathMatch, Redirect, Rewrite, RouteTimeouts,
+};
 
 use super::filters::{compress, mirrors};
 use super::respond;
-use crate::diagnostic::{At, Diagnostic, either};
+use crate::diagnostic::{Diagnostic, either};
 use crate::raw::table::{Table, is_empty_list};
-use crate::raw::{RawAction, RawForward, http, name, net};
+use crate::raw::{RawAction, RawBranch, RawForward, RawTarget, http, name, net};
 
 /// The keys for a route's action, of which it has exactly one.
 const ACTIONS: [&str; 5] = ["service", "split", "redirect", "deny", "respond"];
@@ -20,8 +22,8 @@ pub(super) fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
     let rewrite = table.table("rewrite").map(|table| rewrite(table, path));
     let compress = compress(table);
     let mirrors = mirrors(table);
-    let request_fields = table.table("request_header").map(field_changes);
-    let response_fields = table.table("response_header").map(field_changes);
+    let fields = message_changes(table);
+    let timeouts = table.table("timeouts").map(timeouts).unwrap_or_default();
     if !one_action(table) {
         return RawAction::Unreadable;
     }
@@ -30,14 +32,17 @@ pub(super) fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
         .or(deny.map(|status| RawAction::Deny(status.value)))
         .or(respond.map(RawAction::Respond));
     let to = match (service, own) {
-        (Some(service), _) => vec![(service, 1)],
+        (Some(service), _) => {
+            let to = RawTarget::Service(service);
+            vec![RawBranch { to, weight: 1, fields: MessageChanges::default() }]
+        }
         (None, Some(own)) => return own,
         (None, None) => split,
     };
     if to.is_empty() {
         return RawAction::Unreadable;
     }
-    if to.iter().all(|(_, weight)| *weight == 0) {
+    if to.iter().all(|branch| branch.weight == 0) {
         table.problems.report(
             Diagnostic::error(
                 "a split of which no branch takes anything",
@@ -52,8 +57,8 @@ pub(super) fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
         rewrite: rewrite.unwrap_or_default(),
         mirrors,
         compress,
-        request_fields: request_fields.unwrap_or_default(),
-        response_fields: response_fields.unwrap_or_default(),
+        fields,
+        timeouts,
     }))
 }
 
@@ -75,7 +80,9 @@ fn one_action(table: &mut Table<'_>) -> bool {
             false
         }
         [(action @ ("redirect" | "deny" | "respond"), span)] => {
-            for key in ["rewrite", "mirror", "compress", "request_header", "response_header"] {
+            for key in
+                ["rewrite", "mirror", "compress", "request_header", "response_header", "timeouts"]
+            {
                 if let Some(change) = table.own_key_span(key) {
                     table.problems.report(
                         Diagnostic::error(
@@ -114,11 +121,49 @@ fn one_action(table: &mut Table<'_>) -> bool {
     }
 }
 
-fn branch(mut table: Table<'_>) -> Option<(At<std::sync::Arc<str>>, u32)> {
+fn branch(mut table: Table<'_>) -> Option<RawBranch> {
     let service = table.text("service", name);
+    let deny = table.integer_if::<u16>("deny");
     let weight = table.integer("weight").value;
+    let fields = message_changes(&mut table);
+    let to = match (service, deny) {
+        (Some(service), None) => Some(RawTarget::Service(service)),
+        (None, Some(status)) => Some(RawTarget::Deny(status.value)),
+        (None, None) => {
+            if !table.has_or_means("service") && !table.has_or_means("deny") {
+                table.problems.report_absence(Diagnostic::error(
+                    "a branch without `service` or `deny`",
+                    table.span.clone(),
+                    "what is done with its requests?",
+                ));
+            }
+            None
+        }
+        (Some(service), Some(status)) => {
+            table.problems.report(
+                Diagnostic::error(
+                    "a branch does one thing, not `service` and `deny`",
+                    status.span,
+                    "leave one out",
+                )
+                .other(service.span, "or this"),
+            );
+            None
+        }
+    };
+    if let Some(RawTarget::Deny(_)) = to {
+        for key in ["request_header", "response_header"] {
+            if let Some(change) = table.own_key_span(key) {
+                table.problems.report(Diagnostic::error(
+                    format!("`{key}` has no effect on a branch that refuses its requests"),
+                    change,
+                    "never used",
+                ));
+            }
+        }
+    }
     table.finish();
-    Some((service?, weight))
+    Some(RawBranch { to: to?, weight, fields })
 }
 
 fn redirect(mut table: Table<'_>, matched: &PathMatch) -> Redirect {
@@ -127,9 +172,9 @@ fn redirect(mut table: Table<'_>, matched: &PathMatch) -> Redirect {
         scheme: table.choice_if("scheme").map(|at| at.value.to_owned()),
         host: table.text("host", net::host).map(|at| at.value),
         port: table.integer_if("port").map(|at| at.value),
-        path: table.text("path", http::path).map(|at| substitute(at.value, matched)),
+        path: path_change(&mut table, "path", matched),
     };
-    let aims = ["scheme", "host", "port", "path"];
+    let aims = ["scheme", "host", "port", "path", "full_path"];
     if aims.iter().all(|key| table.key_span(key).is_none()) {
         table.problems.report_absence(
             Diagnostic::error(
@@ -146,19 +191,50 @@ fn redirect(mut table: Table<'_>, matched: &PathMatch) -> Redirect {
 
 fn rewrite(mut table: Table<'_>, matched: &PathMatch) -> Rewrite {
     let rewrite = Rewrite {
-        prefix: table.text("prefix", http::path).map(|at| substitute(at.value, matched)),
+        path: path_change(&mut table, "prefix", matched),
         host: table.text("host", net::authority).map(|at| at.value),
     };
     table.finish();
     rewrite
 }
 
-/// Stores a prefix replacement like the prefix: without a trailing slash.
-fn substitute(path: String, matched: &PathMatch) -> String {
-    match matched {
-        PathMatch::Exact(_) => path,
-        PathMatch::Prefix(_) => path.trim_end_matches('/').to_owned(),
+/// Reads what replaces the matched prefix, under `key`, or the whole path, under `full_path`.
+fn path_change(
+    table: &mut Table<'_>,
+    key: &'static str,
+    matched: &PathMatch,
+) -> Option<PathChange> {
+    let part = table.text(key, http::path);
+    let whole = table.text("full_path", http::path);
+    if let (Some(part), Some(whole)) = (&part, &whole) {
+        table.problems.report(
+            Diagnostic::error(
+                format!("`{key}` and `full_path` both replace the path"),
+                whole.span.clone(),
+                "leave one out",
+            )
+            .other(part.span.clone(), "or this"),
+        );
     }
+    let part = part.map(|at| match matched {
+        PathMatch::Exact(_) => PathChange::Whole(at.value),
+        // Like the prefix itself.
+        PathMatch::Prefix(_) => PathChange::Prefix(at.value.trim_end_matches('/').to_owned()),
+    });
+    whole.map(|at| PathChange::Whole(at.value)).or(part)
+}
+
+fn timeouts(mut table: Table<'_>) -> RouteTimeouts {
+    let mut duration = |key| table.duration_if(key).map(|at| at.value);
+    let timeouts = RouteTimeouts { total: duration("total"), attempt: duration("attempt") };
+    table.finish();
+    timeouts
+}
+
+/// Reads `request_header` and `response_header`.
+fn message_changes(table: &mut Table<'_>) -> MessageChanges {
+    let mut changes = |key| table.table(key).map(field_changes).unwrap_or_default();
+    MessageChanges { request: changes("request_header"), response: changes("response_header") }
 }
 
 fn field_changes(mut table: Table<'_>) -> FieldChanges {

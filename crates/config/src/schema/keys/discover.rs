@@ -11,8 +11,8 @@ use crate::schema::spec::{Absent, Kind, TableSpec, key};
 pub(super) static DISCOVER: TableSpec = TableSpec {
     heading: "discover of [service.NAME]",
     path: "service.NAME.discover",
-    doc: "Takes the service's servers from a source that knows which ones exist: Consul, Nomad, etcd, SRV records, files with rows in TOML, or anything that writes the format of Prometheus's file-based or HTTP-based service discovery. `docs/discovery.md` says what each source tells about a server, and what happens when one fails. Servers in the file (`server`) are used, too; if the source lists the same address, the file's values apply.",
-    example: "[service.web]\ndiscover = { consul = \"web\", tag = \"v2\", in_flight = \"added\", hold_share = 0.5, hold_max = \"10m\", saved = true, kept_max = \"1d\" }\n\n[service.batch]\ndiscover = { file_sd = \"targets/batch-*.yml\", port = 8080 }\n\n[service.jobs]\ndiscover = { nomad = \"jobs\", tag = \"v2\" }\n\n[service.accounts]\ndiscover = { etcd = \"/services/accounts/\" }\n\n[service.static]\ndiscover = { files = \"servers/static-*.toml\" }\n\n[service.api]\ndiscover = { dns_srv = \"_http._tcp.api.example\" }\n\n[service.search]\ndiscover = { http_sd = \"https://inventory.internal/search\", ca = \"internal.pem\", interval = \"10s\" }\n",
+    doc: "Takes the service's servers from a source that knows which ones exist: Consul, Nomad, etcd, Kubernetes, SRV records, files with rows in TOML, or anything that writes the format of Prometheus's file-based or HTTP-based service discovery. `docs/discovery.md` says what each source tells about a server, and what happens when one fails. Servers in the file (`server`) are used, too; if the source lists the same address, the file's values apply.",
+    example: "[service.web]\ndiscover = { consul = \"web\", tag = \"v2\", in_flight = \"added\", hold_share = 0.5, hold_max = \"10m\", saved = true, kept_max = \"1d\" }\n\n[service.batch]\ndiscover = { file_sd = \"targets/batch-*.yml\", port = 8080 }\n\n[service.jobs]\ndiscover = { nomad = \"jobs\", tag = \"v2\" }\n\n[service.accounts]\ndiscover = { etcd = \"/services/accounts/\" }\n\n[service.shop]\ndiscover = { kubernetes = \"shop/web:http\" }\n\n[kubernetes]\naddresses = [\"192.0.2.10\", \"192.0.2.11\"]\n\n[service.static]\ndiscover = { files = \"servers/static-*.toml\" }\n\n[service.api]\ndiscover = { dns_srv = \"_http._tcp.api.example\" }\n\n[service.search]\ndiscover = { http_sd = \"https://inventory.internal/search\", ca = \"internal.pem\", interval = \"10s\" }\n",
     keys: &[
         key(
             "consul",
@@ -37,6 +37,12 @@ pub(super) static DISCOVER: TableSpec = TableSpec {
             Kind::Text(patterned("prefix of keys", "/$")),
             Absent::Then("another source is required"),
             "A prefix of keys in etcd, with a slash at its end. Each key is a server, its value a row. See [etcd].",
+        ),
+        key(
+            "kubernetes",
+            TEXT,
+            Absent::Then("another source is required"),
+            "A Service in Kubernetes: `\"NAMESPACE/SERVICE\"`, or `\"NAMESPACE/SERVICE:PORT\"` with the name of its port. Its Pods are the servers; Pods that end receive no new requests. `hold_max` is `\"0s\"` and `saved` false here, unless they are stated. See [kubernetes].",
         ),
         key(
             "dns_srv",

@@ -14,7 +14,7 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
     heading: "[[listener]]",
     path: "listener",
     doc: "An address on which Weir accepts clients.",
-    example: "[[listener]]\nname = \"public\"\naddress = \"0.0.0.0:8080\"\nbacklog = 4096\nconnections_max = 10_000\nhead_max = \"16KiB\"\nbody_max = \"10MB\"\ntrusted = [\"10.0.0.0/8\"]\nforward_fields = [\"x-forwarded\", \"x-request-id\"]\nproxy_status = false\ntimeouts = { head = \"5s\" }\nupgrade_protocols = [\"websocket\"]\n\n[[listener]]\nname = \"database\"\naddress = \"127.0.0.1:5432\"\nprotocol = \"tcp\"\nservice = \"database\"\n\n# Behind a balancer that sends PROXY headers. TLS is passed through, by server name.\n[[listener]]\nname = \"passthrough\"\naddress = \"0.0.0.0:8443\"\nprotocol = \"tcp\"\nproxy_protocol = [\"10.0.0.0/8\"]\nserver_names = { \"www.example.com\" = \"listings\", \"*.example.com\" = \"accounts\" }\n",
+    example: "[[listener]]\nname = \"public\"\naddress = \"0.0.0.0:8080\"\nbacklog = 4096\nconnections_max = 10_000\nhead_max = \"16KiB\"\nbody_max = \"10MB\"\ntrusted = [\"10.0.0.0/8\"]\nforward_fields = [\"x-forwarded\", \"x-request-id\"]\nproxy_status = false\ntimeouts = { head = \"5s\" }\nhosts = [\"api.example.com\", \"*.example.com\"]\nupgrade_protocols = [\"websocket\"]\n\n[[listener]]\nname = \"database\"\naddress = \"127.0.0.1:5432\"\nprotocol = \"tcp\"\nservice = \"database\"\n\n# Behind a balancer that sends PROXY headers. TLS is passed through, by server name.\n[[listener]]\nname = \"passthrough\"\naddress = \"0.0.0.0:8443\"\nprotocol = \"tcp\"\nproxy_protocol = [\"10.0.0.0/8\"]\nserver_names = { \"www.example.com\" = \"listings\", \"*.example.com\" = \"accounts\" }\n",
     keys: &[
         key("name", NAME, Absent::Then("its address"), "The name in logs, metrics and routes."),
         key(
@@ -45,7 +45,7 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
             "server_names",
             Kind::Map(form("server name"), &NAME),
             Absent::Then("none"),
-            "TLS passthrough: services by the server name that a client sends (SNI), `{ \"a.example.com\" = \"app\", \"*.b.example.com\" = \"other\" }`. Only with `protocol = \"tcp\"`. Exact names come before wildcards, which stand for one label or more; longer wildcards come before shorter ones. A connection with another name goes to `service`, or is closed.",
+            "Services by the server name that a TLS client sends (SNI), `{ \"a.example.com\" = \"app\", \"*.b.example.com\" = \"other\" }`. Only with `protocol = \"tcp\"`. Without `tls`, Weir does not decrypt the connections; with it, it forwards what is inside. Exact names come before wildcards, which stand for one label or more; longer wildcards come before shorter ones. A connection with another name goes to `service`, or is closed.",
         ),
         key(
             "tls",
@@ -58,6 +58,12 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
             Kind::Either(&[Kind::Table(&HTTP2), Kind::Boolean]),
             Absent::Boolean(true),
             "HTTP/2 towards clients. `false`: only HTTP/1.1.",
+        ),
+        key(
+            "hosts",
+            Kind::OneOrMore(&HOST),
+            Absent::Then("any host"),
+            "The hosts that the listener serves, as in `host` of a route; `\"*\"` for any other. Requests for others are answered with 404, whatever the routes. Over TLS, a connection may be used only for the hosts of one entry: that of the client's server name (SNI), or `\"*\"` without one. A request for a host of another entry is answered with 421 (RFC 9110 section 15.5.20); browsers then open another connection.",
         ),
         key(
             "upgrade_protocols",

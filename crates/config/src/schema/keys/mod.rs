@@ -8,6 +8,7 @@ mod defaults;
 mod discover;
 mod error_page;
 mod fleet;
+mod kubernetes;
 mod listener;
 mod log;
 mod maintenance;
@@ -29,6 +30,7 @@ pub(crate) use tls::CIPHERS;
 use super::spec::{Absent, Form, KeySpec, Kind, TableSpec, key};
 use defaults::DEFAULTS;
 use fleet::FLEET;
+use kubernetes::KUBERNETES;
 use log::LOG;
 use otlp::OTLP;
 use registries::{CONSUL, ETCD, NOMAD};
@@ -171,6 +173,12 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "How etcd is reached.",
         ),
         key(
+            "kubernetes",
+            Kind::Table(&KUBERNETES),
+            Absent::Then("not connected"),
+            "How Weir is connected to Kubernetes.",
+        ),
+        key(
             "user",
             Kind::Text(form("user name")),
             Absent::Then("no change"),
@@ -241,7 +249,7 @@ pub(crate) static INCLUDED: TableSpec = TableSpec {
 const LISTENERS: KeySpec = key(
     "listener",
     Kind::Tables(&LISTENER),
-    Absent::Then("at least one is required"),
+    Absent::Then("at least one is required without `[kubernetes]`"),
     "Addresses on which Weir accepts clients.",
 );
 const ROUTES: KeySpec = key(

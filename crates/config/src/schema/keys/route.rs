@@ -147,6 +147,12 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             "Changes to the response's fields.",
         ),
         key(
+            "timeouts",
+            Kind::Table(&TIMEOUTS),
+            Absent::Then("the service's"),
+            "Time limits of its requests.",
+        ),
+        key(
             "mirror",
             Kind::OneOrMore(&Kind::Table(&MIRROR)),
             Absent::Then("none"),
@@ -276,15 +282,33 @@ static RESPOND: TableSpec = TableSpec {
 static SPLIT: TableSpec = TableSpec {
     heading: "split of [[route]]",
     path: "route.split",
-    doc: "A weighted split between services, for instance for a canary release.",
-    example: "[[route]]\nsplit = [{ service = \"listings\", weight = 95 }, { service = \"listings-next\", weight = 5 }]\n",
+    doc: "A weighted split between services, for instance for a canary release. Each branch has a `service`, or refuses its share with `deny`.",
+    example: "[[route]]\nsplit = [{ service = \"listings\", weight = 95 }, { service = \"listings-next\", weight = 4, request_header = { set = { X-Canary = \"1\" } }, response_header = { remove = [\"X-Debug\"] } }, { deny = 503, weight = 1 }]\n",
     keys: &[
-        key("service", NAME, Absent::Required, "The service."),
+        key("service", NAME, Absent::Then("see `deny`"), "The service."),
+        key(
+            "deny",
+            Kind::Integer { min: 400, max: 599 },
+            Absent::Then("forwarded"),
+            "Instead of `service`: the status with which the branch's requests are refused at once, for instance to shed load or to try out how clients behave.",
+        ),
         key(
             "weight",
             Kind::Integer { min: 0, max: 1_000_000 },
             Absent::Integer(defaults::WEIGHT),
             "Its share relative to the others.",
+        ),
+        key(
+            "request_header",
+            Kind::Table(&REQUEST_HEADER),
+            Absent::Then("no changes"),
+            "Changes to the fields of the branch's requests, after the route's `request_header`.",
+        ),
+        key(
+            "response_header",
+            Kind::Table(&RESPONSE_HEADER),
+            Absent::Then("no changes"),
+            "Changes to the fields of the branch's responses, after the route's `response_header`.",
         ),
     ],
 };
@@ -292,8 +316,8 @@ static SPLIT: TableSpec = TableSpec {
 static REDIRECT: TableSpec = TableSpec {
     heading: "redirect of [[route]]",
     path: "route.redirect",
-    doc: "Parts that are not given stay as in the request; the query always stays. At least one of `scheme`, `host`, `port` and `path` is required.",
-    example: "[[route]]\nhost = \"old.example.com\"\nredirect = { status = 301, host = \"www.example.com\" }\n\n[[route]]\npath = \"/shop\"\nredirect = { status = 308, scheme = \"https\", host = \"shop.example.com\", port = 8443, path = \"/\" }\n",
+    doc: "Parts that are not given stay as in the request; the query always stays. At least one of `scheme`, `host`, `port`, `path` and `full_path` is required.",
+    example: "[[route]]\nhost = \"old.example.com\"\nredirect = { status = 301, host = \"www.example.com\" }\n\n[[route]]\npath = \"/shop\"\nredirect = { status = 308, scheme = \"https\", host = \"shop.example.com\", port = 8443, path = \"/\" }\n\n[[route]]\npath = \"/gone\"\nredirect = { full_path = \"/\" }\n",
     keys: &[
         key(
             "status",
@@ -315,6 +339,12 @@ static REDIRECT: TableSpec = TableSpec {
             Absent::Then("unchanged"),
             "Replaces the matched prefix; with `path_exact`, the whole path.",
         ),
+        key(
+            "full_path",
+            Kind::Text(PATH),
+            Absent::Then("unchanged"),
+            "Replaces the whole path, whatever the route matches.",
+        ),
     ],
 };
 
@@ -322,7 +352,7 @@ static REWRITE: TableSpec = TableSpec {
     heading: "rewrite of [[route]]",
     path: "route.rewrite",
     doc: "Changes to the target before the request is forwarded.",
-    example: "[[route]]\npath = \"/api/v1\"\nservice = \"listings\"\nrewrite = { prefix = \"/\", host = \"listings.internal\" }\n",
+    example: "[[route]]\npath = \"/api/v1\"\nservice = \"listings\"\nrewrite = { prefix = \"/\", host = \"listings.internal\" }\n\n[[route]]\npath = \"/app\"\nservice = \"listings\"\nrewrite = { full_path = \"/index.html\" }\n",
     keys: &[
         key(
             "prefix",
@@ -331,10 +361,37 @@ static REWRITE: TableSpec = TableSpec {
             "Replaces the matched prefix; with `path_exact`, the whole path.",
         ),
         key(
+            "full_path",
+            Kind::Text(PATH),
+            Absent::Then("unchanged"),
+            "Replaces the whole path, whatever the route matches.",
+        ),
+        key(
             "host",
             HOST,
             Absent::Then("as the client sent it"),
             "The Host field to send, optionally with a port.",
+        ),
+    ],
+};
+
+static TIMEOUTS: TableSpec = TableSpec {
+    heading: "timeouts of [[route]]",
+    path: "route.timeouts",
+    doc: "Time limits of the route's requests. The other timeouts are those of the service.",
+    example: "[[route]]\npath = \"/reports\"\nservice = \"listings\"\ntimeouts = { total = \"2m\", attempt = \"30s\" }\n",
+    keys: &[
+        key(
+            "total",
+            duration(Duration::ZERO, DAY),
+            Absent::Then("`timeouts.total` of the service"),
+            "From the complete request head to the end of the response, over all attempts, but not of a tunnel; `\"0s\"`: no limit.",
+        ),
+        key(
+            "attempt",
+            duration(Duration::ZERO, DAY),
+            Absent::Then("`timeouts.response` of the service, without a further attempt"),
+            "In place of `timeouts.response` of the service: from the request's last byte sent to the complete response head. When it passes, an idempotent request is sent to another server, or to the same one if there is no other, within the service's `retries`. `\"0s\"`: no limit.",
         ),
     ],
 };

@@ -133,13 +133,19 @@ pub(crate) static SERVICE_TLS: TableSpec = TableSpec {
     heading: "tls of [service.NAME]",
     path: "service.NAME.tls",
     doc: "TLS towards servers. `tls = {}` is enough if the servers' certificates are issued by an authority that this system trusts.",
-    example: "[service.accounts]\ntls = { name = \"accounts.internal\", ca = \"internal.pem\" }\nserver = [{ address = \"10.0.1.5:8443\" }]\n\n[service.test]\ntls = { verify = false }\nserver = [{ address = \"10.0.9.5:8443\" }]\n",
+    example: "[service.accounts]\ntls = { name = \"accounts.internal\", names = [\"accounts.internal\", \"spiffe://example.org/accounts\"], ca = \"internal.pem\" }\nserver = [{ address = \"10.0.1.5:8443\" }]\n\n[service.test]\ntls = { verify = false }\nserver = [{ address = \"10.0.9.5:8443\" }]\n",
     keys: &[
         key(
             "name",
             HOST,
             Absent::Then("the server's host name, or its address; `localhost` for a Unix socket"),
             "The server name to send (SNI), which the servers' certificates must contain.",
+        ),
+        key(
+            "names",
+            Kind::OneOrMore(&Kind::Text(form("name in a certificate"))),
+            Absent::Then("`name`"),
+            "Names of which the servers' certificates must contain one, in place of `name`: hosts, or URIs such as `\"spiffe://example.org/ns/shop/sa/accounts\"`.",
         ),
         key(
             "ca",

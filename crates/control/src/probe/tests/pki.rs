@@ -49,7 +49,8 @@ pub(super) fn server(
     asks_clients: bool,
     alpn: &[&[u8]],
 ) -> Arc<ServerConfig> {
-    let client_certificates = asks_clients.then(|| ClientCertificates { ca: ca(), required: true });
+    let client_certificates = asks_clients
+        .then(|| ClientCertificates { ca: ca(), mode: model::ClientCertificateMode::Required });
     let tls = ListenerTls {
         certificates: vec![certificate],
         unknown_names: model::UnknownNames::First,
@@ -63,5 +64,11 @@ pub(super) fn server(
 
 /// Returns a service's TLS settings: this name, and the authority.
 pub(super) fn service(name: Option<&str>) -> ServiceTls {
-    ServiceTls { name: name.map(Into::into), verify: true, ca: ca(), certificate: None }
+    ServiceTls {
+        name: name.map(Into::into),
+        names: Vec::new(),
+        verify: true,
+        ca: ca(),
+        certificate: None,
+    }
 }

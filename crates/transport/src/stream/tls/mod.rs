@@ -54,6 +54,10 @@ impl Tls {
         }
     }
 
+    pub(super) fn forget_peer_certificate(&mut self) {
+        self.facts.peer_certificate = None;
+    }
+
     pub(super) fn facts(&self) -> &TlsFacts {
         &self.facts
     }

@@ -37,7 +37,8 @@ pub(super) fn client(
         }
     };
     let path = ca.path.clone();
-    let tls = ServiceTls { name: None, verify: !insecure, ca, certificate: None };
+    let tls =
+        ServiceTls { name: None, names: Vec::new(), verify: !insecure, ca, certificate: None };
     let config = tls::client(&tls, alpn);
     config.map(Some).map_err(|mistake| format!("{}: {mistake}", path.display()))
 }

@@ -1,0 +1,229 @@
+//! The intermediate representation: what Weir serves for the accepted Gateways, independent of Weir's configuration.
+
+pub mod backend;
+pub mod filter;
+pub mod headers;
+pub mod request;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use model::HostPattern;
+
+use crate::objects::Key;
+pub use crate::objects::core::{Authorities, Certificate};
+use crate::objects::gateway::Address;
+use backend::{Backend, ServicePort};
+use request::RequestRule;
+
+/// An accepted Gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gateway {
+    /// The Gateway.
+    pub key: Key,
+    /// Its GatewayClass.
+    pub class: Arc<str>,
+    /// The addresses that its `spec` requests. Empty: any address.
+    pub addresses: Vec<Address>,
+    /// The valid listeners of each port, in order of precedence.
+    pub ports: BTreeMap<u16, Vec<Listener>>,
+    /// The certificate that Weir presents to servers with TLS.
+    pub client_certificate: Option<Certificate>,
+    /// The ports of Services that its routes forward to.
+    pub services: BTreeMap<(Key, u16), Arc<ServicePort>>,
+}
+
+impl Gateway {
+    /// Returns whether both serve the same. Faster than `==` if they share routes.
+    pub fn is_same(&self, other: &Gateway) -> bool {
+        let Gateway { key, class, addresses, ports, client_certificate, services } = self;
+        (key, class, addresses) == (&other.key, &other.class, &other.addresses)
+            && *client_certificate == other.client_certificate
+            && ports.len() == other.ports.len()
+            && ports.iter().zip(&other.ports).all(|((port, ours), (other, theirs))| {
+                port == other
+                    && ours.len() == theirs.len()
+                    && ours.iter().zip(theirs).all(|(a, b)| a.is_same(b))
+            })
+            && *services == other.services
+    }
+}
+
+/// Identifies a listener of a Gateway. Displayed as `namespace/gateway:listener`, or as
+/// `namespace/gateway:namespace/set:listener` for a listener of a ListenerSet.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ListenerId {
+    /// The Gateway that serves it.
+    pub gateway: Key,
+    /// The ListenerSet that defines it. `None`: the Gateway defines it.
+    pub set: Option<Key>,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+impl fmt::Display for ListenerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.set {
+            Some(set) => write!(f, "{}:{set}:{}", self.gateway, self.name),
+            None => write!(f, "{}:{}", self.gateway, self.name),
+        }
+    }
+}
+
+/// A valid listener.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listener {
+    /// Identifies it.
+    pub id: ListenerId,
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// The host (or server name) that it accepts. `None`: any.
+    pub host: Option<HostPattern>,
+    /// The certificates that it presents.
+    pub certificates: Vec<Certificate>,
+    /// How it verifies certificates of clients. `None`: it requests none.
+    pub client_validation: Option<ClientValidation>,
+    /// The accepted routes, oldest first. A TCP listener serves only the first.
+    pub routes: Vec<AttachedRoute>,
+}
+
+impl Listener {
+    fn is_same(&self, other: &Listener) -> bool {
+        let Listener { id, protocol, host, certificates, client_validation, routes } = self;
+        (id, protocol, host) == (&other.id, &other.protocol, &other.host)
+            && *certificates == other.certificates
+            && *client_validation == other.client_validation
+            && routes.len() == other.routes.len()
+            && routes.iter().zip(&other.routes).all(|(a, b)| {
+                (Arc::ptr_eq(&a.route, &b.route) || a.route == b.route) && a.hosts == b.hosts
+            })
+    }
+}
+
+/// The protocol of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Protocol {
+    /// HTTP without TLS.
+    Http,
+    /// HTTP over TLS.
+    Https,
+    /// TLS, decrypted here and forwarded as bytes.
+    TlsTerminate,
+    /// TLS, forwarded without decrypting it.
+    TlsPassthrough,
+    /// TCP.
+    Tcp,
+}
+
+impl Protocol {
+    /// Returns the name that the API has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Http => "HTTP",
+            Protocol::Https => "HTTPS",
+            Protocol::TlsTerminate | Protocol::TlsPassthrough => "TLS",
+            Protocol::Tcp => "TCP",
+        }
+    }
+
+    /// Returns whether the listener decrypts TLS.
+    pub fn terminates_tls(self) -> bool {
+        match self {
+            Protocol::Https | Protocol::TlsTerminate => true,
+            Protocol::Http | Protocol::TlsPassthrough | Protocol::Tcp => false,
+        }
+    }
+}
+
+/// How certificates of clients are verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientValidation {
+    /// The authorities that issue them.
+    pub authorities: Vec<Authorities>,
+    /// Which clients are accepted.
+    pub mode: ClientMode,
+}
+
+/// Which clients are accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientMode {
+    /// Those with a valid certificate.
+    AllowValidOnly,
+    /// All, even without a valid certificate.
+    AllowInsecureFallback,
+}
+
+/// A route at a listener.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttachedRoute {
+    /// The route, shared by all listeners that it is attached to.
+    pub route: Arc<Route>,
+    /// The hosts (or server names) that it serves at this listener; `None` among them: any.
+    pub hosts: Vec<Option<HostPattern>>,
+}
+
+/// A kind of route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RouteKind {
+    /// `HTTPRoute`.
+    Http,
+    /// `GRPCRoute`.
+    Grpc,
+    /// `TLSRoute`.
+    Tls,
+    /// `TCPRoute`.
+    Tcp,
+}
+
+impl RouteKind {
+    /// Returns the kind's name in the API.
+    pub fn name(self) -> &'static str {
+        match self {
+            RouteKind::Http => "HTTPRoute",
+            RouteKind::Grpc => "GRPCRoute",
+            RouteKind::Tls => "TLSRoute",
+            RouteKind::Tcp => "TCPRoute",
+        }
+    }
+}
+
+/// A route, without what depends on its listeners.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    /// Its kind.
+    pub kind: RouteKind,
+    /// The object.
+    pub key: Key,
+    /// When it was created: of two routes with equal matches, the older one wins.
+    pub created: Option<Arc<str>>,
+    /// Its valid rules.
+    pub rules: Rules,
+}
+
+impl Route {
+    /// Returns what routes with equal matches are ordered by: age, namespace, name.
+    pub fn age_order(&self) -> (Option<&str>, &str, &str) {
+        (self.created.as_deref(), &self.key.namespace, &self.key.name)
+    }
+}
+
+/// The rules of a route.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rules {
+    /// Of an HTTPRoute or GRPCRoute.
+    Requests(Vec<RequestRule>),
+    /// Of a TLSRoute or TCPRoute.
+    Connections(Vec<ConnectionRule>),
+}
+
+/// A rule of a TLSRoute or TCPRoute.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConnectionRule {
+    /// Its position in the object.
+    pub index: usize,
+    /// Its name.
+    pub name: Option<Arc<str>>,
+    /// Where connections go. Empty: they are closed.
+    pub backends: Vec<Backend>,
+}

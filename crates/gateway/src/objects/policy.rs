@@ -1,0 +1,103 @@
+//! ReferenceGrant and BackendTLSPolicy.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::Meta;
+use super::reference::ObjectRef;
+
+/// Permits references from objects of other namespaces to those of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ReferenceGrant {
+    /// Its metadata.
+    pub metadata: Meta,
+    /// What it states.
+    pub spec: ReferenceGrantSpec,
+}
+
+/// See [`ReferenceGrant`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ReferenceGrantSpec {
+    /// The objects that may refer…
+    pub from: Vec<GrantFrom>,
+    /// …to these.
+    pub to: Vec<GrantTo>,
+}
+
+/// Objects that may refer to others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct GrantFrom {
+    /// Their API group.
+    pub group: Arc<str>,
+    /// Their kind.
+    pub kind: Arc<str>,
+    /// Their namespace.
+    pub namespace: Arc<str>,
+}
+
+/// Objects that may be referred to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct GrantTo {
+    /// Their API group.
+    pub group: Arc<str>,
+    /// Their kind.
+    pub kind: Arc<str>,
+    /// Their name; absent: all of this kind.
+    pub name: Option<Arc<str>>,
+}
+
+/// How connections to a Service's Pods use TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct BackendTlsPolicy {
+    /// Its metadata.
+    pub metadata: Meta,
+    /// What it states.
+    pub spec: BackendTlsPolicySpec,
+}
+
+/// See [`BackendTlsPolicy`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BackendTlsPolicySpec {
+    /// Services of its namespace, or ports of them by name.
+    pub target_refs: Vec<ObjectRef>,
+    /// How the servers' certificates are verified.
+    pub validation: ServerValidation,
+    /// Settings of an implementation; Weir has none.
+    pub options: BTreeMap<String, String>,
+}
+
+/// How servers' certificates are verified.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServerValidation {
+    /// ConfigMaps with authorities, in the key `ca.crt`.
+    pub ca_certificate_refs: Vec<ObjectRef>,
+    /// `System`: the authorities of the machine.
+    #[serde(rename = "wellKnownCACertificates")]
+    pub well_known_ca_certificates: Option<String>,
+    /// The server name that is sent; without `subject_alt_names` also the one that is verified.
+    pub hostname: String,
+    /// The certificate must have one of these names.
+    pub subject_alt_names: Vec<SubjectAltName>,
+}
+
+/// A name in a certificate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct SubjectAltName {
+    /// `Hostname` or `URI`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// A DNS name.
+    pub hostname: String,
+    /// A URI.
+    pub uri: String,
+}

@@ -1,0 +1,111 @@
+//! HTTPRoutes and GRPCRoutes that share hosts at a listener: only the older one is accepted (the API's rule).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use model::HostPattern;
+
+use super::status::Attached;
+use crate::hosts;
+use crate::ir::{AttachedRoute, ListenerId, Route, RouteKind};
+use crate::objects::Key;
+use crate::resolve::route::Resolved;
+use crate::resolve::status::{Condition, ParentStatus, Problem, RouteStatus};
+
+/// The hosts that routes of one kind serve at a listener.
+#[derive(Debug, Default)]
+struct Served {
+    hosts: HashMap<Option<HostPattern>, Arc<Route>>,
+    /// The patterns that cover one of the hosts.
+    wider: HashMap<Option<HostPattern>, Arc<Route>>,
+}
+
+impl Served {
+    fn add(&mut self, attached: &AttachedRoute) {
+        for host in &attached.hosts {
+            for wider in hosts::wider(host.as_ref()) {
+                self.wider.entry(wider).or_insert_with(|| Arc::clone(&attached.route));
+            }
+            self.hosts.entry(host.clone()).or_insert_with(|| Arc::clone(&attached.route));
+        }
+    }
+
+    /// Returns a route that serves some of the hosts of another route.
+    fn shared(&self, attached: &AttachedRoute) -> Option<&Arc<Route>> {
+        attached.hosts.iter().find_map(|host| {
+            let equal_or_narrower = self.hosts.get(host).or_else(|| self.wider.get(host));
+            let wider = || hosts::wider(host.as_ref());
+            equal_or_narrower.or_else(|| wider().iter().find_map(|wider| self.hosts.get(wider)))
+        })
+    }
+}
+
+/// The routes that are not accepted at a listener, each with the route that serves its hosts.
+#[derive(Debug, Default)]
+pub(super) struct Excluded<'a>(HashMap<(RouteKind, Key), HashMap<&'a ListenerId, Arc<Route>>>);
+
+impl<'a> Excluded<'a> {
+    /// Removes routes from listeners. `attached` has the oldest routes first.
+    pub(super) fn remove(attached: &mut Attached<'a>) -> Excluded<'a> {
+        let mut excluded = Excluded::default();
+        for (listener, routes) in attached {
+            let has = |kind: RouteKind| routes.iter().any(|one| one.route.kind == kind);
+            if !has(RouteKind::Http) || !has(RouteKind::Grpc) {
+                continue;
+            }
+            let (mut http, mut grpc) = (Served::default(), Served::default());
+            routes.retain(|one| {
+                let (own, other) = match one.route.kind {
+                    RouteKind::Http => (&mut http, &grpc),
+                    RouteKind::Grpc => (&mut grpc, &http),
+                    RouteKind::Tls | RouteKind::Tcp => return true,
+                };
+                let Some(winner) = other.shared(one) else {
+                    own.add(one);
+                    return true;
+                };
+                let id = (one.route.kind, one.route.key.clone());
+                excluded.0.entry(id).or_default().insert(listener, Arc::clone(winner));
+                false
+            });
+        }
+        excluded
+    }
+
+    /// Returns the status of a route that is excluded from listeners.
+    pub(super) fn status(&self, resolved: &Resolved) -> Option<RouteStatus> {
+        let route = &resolved.route;
+        let winners = self.0.get(&(route.kind, route.key.clone()))?;
+        let mut status = resolved.status.clone();
+        for (parent, listeners) in status.parents.iter_mut().zip(&resolved.listeners) {
+            let lost =
+                listeners.iter().filter_map(|listener| Some((listener, winners.get(listener)?)));
+            let lost: Vec<(&ListenerId, &Arc<Route>)> = lost.collect();
+            if let Some((listener, winner)) = lost.first() {
+                reject(parent, listener, winner, lost.len() == listeners.len());
+            }
+        }
+        Some(status)
+    }
+}
+
+/// Changes the conditions at a parent whose listener serves the hosts for another route.
+fn reject(parent: &mut ParentStatus, listener: &ListenerId, winner: &Route, is_all: bool) {
+    let message = format!(
+        "{} {} serves the same hostname at listener {}, and precedes this route. An HTTPRoute and a \
+         GRPCRoute cannot share a hostname. Change the hostnames of either.",
+        winner.kind.name(),
+        winner.key,
+        listener.name
+    );
+    if is_all {
+        // `PartiallyInvalid` is only for routes that are accepted.
+        parent.conditions.retain(|one| one.kind == "ResolvedRefs");
+        let accepted = Condition::no("Accepted", &Problem::new("HostnameConflict", message));
+        parent.conditions.insert(0, accepted);
+        return;
+    }
+    for one in parent.conditions.iter_mut().filter(|one| one.kind == "Accepted") {
+        one.message = format!("The route is attached to some listeners only. {message}");
+    }
+}

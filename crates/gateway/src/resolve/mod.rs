@@ -1,0 +1,36 @@
+//! Objects of the cluster → what to serve ([`crate::ir`]) and the status of each object.
+//!
+//! [`World::new`] checks and indexes everything but routes. [`route`] resolves one route at a time against it, and
+//! [`assemble`] puts the results together. After a change, [`incremental`] reuses the results of routes that do not refer
+//! to the changed objects.
+
+pub mod assemble;
+pub mod attach;
+pub mod cluster;
+pub mod decode;
+pub mod gateway;
+pub mod incremental;
+pub mod listener;
+pub mod namespaces;
+pub mod pem;
+pub mod policy;
+pub mod references;
+pub mod route;
+pub mod secret;
+pub mod status;
+pub mod world;
+
+pub use assemble::{Outcome, Surroundings, assemble};
+pub use cluster::{Checks, Objects, Settings};
+pub use world::World;
+
+/// Resolves all objects at once.
+pub fn resolve(objects: &Objects, settings: &Settings, surroundings: Surroundings<'_>) -> Outcome {
+    let world = World::new(objects, settings);
+    let http = objects.http_routes.values().map(|one| route::http_route(&world, one));
+    let grpc = objects.grpc_routes.values().map(|one| route::grpc_route(&world, one));
+    let tls = objects.tls_routes.values().map(|one| route::tls_route(&world, one));
+    let tcp = objects.tcp_routes.values().map(|one| route::tcp_route(&world, one));
+    let routes: Vec<route::Resolved> = http.chain(grpc).chain(tls).chain(tcp).collect();
+    assemble(&world, &routes, surroundings)
+}

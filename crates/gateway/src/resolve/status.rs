@@ -1,0 +1,172 @@
+//! The status of each object, as Weir writes it. The writer adds the time of the last transition to conditions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::ir::RouteKind;
+use crate::objects::Key;
+use crate::objects::gateway::Address;
+use crate::objects::reference::ParentRef;
+
+/// A condition. Its object's status states the generation that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Its type: `Accepted`, `Programmed` and so on.
+    pub kind: &'static str,
+    /// Whether its status is `True` or `False`.
+    pub is_true: bool,
+    /// One word for programs.
+    pub reason: &'static str,
+    /// One or two sentences for people.
+    pub message: String,
+}
+
+impl Condition {
+    /// Creates a condition with the status `True`.
+    pub fn yes(kind: &'static str, reason: &'static str, message: impl Into<String>) -> Condition {
+        Condition { kind, is_true: true, reason, message: message.into() }
+    }
+
+    /// Creates a condition with the status `False`.
+    pub fn no(kind: &'static str, problem: &Problem) -> Condition {
+        let Problem { reason, message } = problem.clone();
+        Condition { kind, is_true: false, reason, message }
+    }
+}
+
+/// Why something cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The reason of the condition.
+    pub reason: &'static str,
+    /// The message of the condition.
+    pub message: String,
+}
+
+impl Problem {
+    /// Creates a problem.
+    pub fn new(reason: &'static str, message: impl Into<String>) -> Problem {
+        Problem { reason, message: message.into() }
+    }
+
+    /// Creates a problem with a value that Weir does not support.
+    pub fn unsupported(message: impl Into<String>) -> Problem {
+        Problem::new("UnsupportedValue", message)
+    }
+
+    /// Returns the first of several problems; its message counts the others.
+    pub fn first(problems: &[Problem]) -> Option<Problem> {
+        let first = problems.first()?;
+        let message = match problems.len() {
+            1 => first.message.clone(),
+            2 => format!("{} (1 more problem.)", first.message),
+            count => format!("{} ({} more problems.)", first.message, count - 1),
+        };
+        Some(Problem { reason: first.reason, message })
+    }
+}
+
+/// The status of all objects that Weir is responsible for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statuses {
+    /// GatewayClasses.
+    pub classes: BTreeMap<Key, ClassStatus>,
+    /// Gateways.
+    pub gateways: BTreeMap<Key, GatewayStatus>,
+    /// ListenerSets.
+    pub listener_sets: BTreeMap<Key, ListenerSetStatus>,
+    /// Routes. A route whose parents are all managed by others has an entry without parents.
+    pub routes: BTreeMap<(RouteKind, Key), RouteStatus>,
+    /// BackendTLSPolicies.
+    pub policies: BTreeMap<Key, PolicyStatus>,
+}
+
+/// The status of a GatewayClass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassStatus {
+    /// The generation that was read.
+    pub generation: i64,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+    /// The features of the Gateway API that Weir supports, sorted.
+    pub supported_features: Vec<String>,
+}
+
+/// The status of a Gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayStatus {
+    /// The generation that was read.
+    pub generation: i64,
+    /// Its addresses.
+    pub addresses: Vec<Address>,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+    /// Its own listeners.
+    pub listeners: Vec<ListenerStatus>,
+    /// How many ListenerSets add listeners.
+    pub attached_listener_sets: u32,
+}
+
+/// The status of a ListenerSet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerSetStatus {
+    /// The generation that was read.
+    pub generation: i64,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+    /// Its listeners. Empty if it is not attached.
+    pub listeners: Vec<ListenerStatus>,
+}
+
+/// The status of a listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerStatus {
+    /// The listener.
+    pub name: Arc<str>,
+    /// The kinds of routes that may attach.
+    pub supported_kinds: Vec<RouteKind>,
+    /// How many accepted routes are attached.
+    pub attached_routes: u32,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// The status of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteStatus {
+    /// The generation that was read.
+    pub generation: i64,
+    /// Its parents that Weir manages.
+    pub parents: Vec<ParentStatus>,
+}
+
+/// The status of a route at one of its parents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParentStatus {
+    /// The parent, as the route states it.
+    pub parent_ref: ParentRef,
+    /// Weir's name.
+    pub controller_name: Arc<str>,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// The status of a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyStatus {
+    /// The generation that was read.
+    pub generation: i64,
+    /// The Gateways that use the policy.
+    pub ancestors: Vec<AncestorStatus>,
+}
+
+/// The status of a policy at one Gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AncestorStatus {
+    /// The Gateway.
+    pub ancestor: ParentRef,
+    /// Weir's name.
+    pub controller_name: Arc<str>,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+}

@@ -1,0 +1,226 @@
+//! Many routes, listeners and regular expressions. A route resolves by itself to what it resolves to among others, and
+//! what many objects refer to is read once.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use gateway::ir::{RouteKind, Rules};
+use gateway::objects::Key;
+use gateway::objects::core::{Secret, Service};
+use gateway::objects::gateway::{Gateway, GatewayClass};
+use gateway::objects::policy::BackendTlsPolicy;
+use gateway::objects::route::HttpRoute;
+use gateway::resolve::incremental::{Changes, Routes};
+use gateway::resolve::{Checks, Objects, Settings, Surroundings, World, assemble, resolve, route};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+const ROUTES: usize = 5_000;
+
+fn read<T: DeserializeOwned>(object: Value) -> Arc<T> {
+    Arc::new(serde_json::from_value(object).unwrap())
+}
+
+fn http_route(number: usize) -> Arc<HttpRoute> {
+    let name = format!("r{number}");
+    read(json!({
+        "metadata": {"namespace": "n", "name": name},
+        "spec": {
+            "parentRefs": [{"name": "gw"}],
+            "hostnames": [format!("{name}.example.com")],
+            "rules": [
+                {
+                    "matches": [{"path": {"type": "PathPrefix", "value": "/a"}}],
+                    "backendRefs": [{"name": format!("s{}", number % 100), "port": 80}]
+                },
+                {"backendRefs": [{"name": "absent", "port": 80}]}
+            ]
+        }
+    }))
+}
+
+fn objects() -> Objects {
+    let mut objects = Objects::default();
+    let class: Arc<GatewayClass> =
+        read(json!({"metadata": {"name": "c"}, "spec": {"controllerName": "a/b"}}));
+    objects.classes.insert(Key::new("", "c"), class);
+    let gateway: Arc<Gateway> = read(json!({
+        "metadata": {"namespace": "n", "name": "gw"},
+        "spec": {
+            "gatewayClassName": "c",
+            "listeners": [
+                {"name": "a", "port": 80, "protocol": "HTTP"},
+                {"name": "b", "port": 81, "protocol": "HTTP", "hostname": "*.example.com"}
+            ]
+        }
+    }));
+    objects.gateways.insert(Key::new("n", "gw"), gateway);
+    for number in 0..100 {
+        let name = format!("s{number}");
+        let service: Arc<Service> = read(json!({
+            "metadata": {"namespace": "n", "name": name}, "spec": {"ports": [{"port": 80}]}
+        }));
+        objects.services.insert(Key::new("n", name), service);
+    }
+    for number in 0..ROUTES {
+        objects.http_routes.insert(Key::new("n", format!("r{number}")), http_route(number));
+    }
+    objects
+}
+
+#[test]
+fn a_route_resolves_alone_as_among_many() {
+    let objects = objects();
+    let settings = Settings {
+        controller_name: "a/b".into(),
+        allow_external_names: false,
+        checks: Checks::none(),
+    };
+    let world = World::new(&objects, &settings);
+    let all: Vec<_> =
+        objects.http_routes.values().map(|one| route::http_route(&world, one)).collect();
+    let addresses = BTreeMap::new();
+    let surroundings = Surroundings { features: &[], addresses: &addresses };
+    let outcome = assemble(&world, &all, surroundings);
+    let status = &outcome.statuses.gateways[&Key::new("n", "gw")];
+    let counts: Vec<u32> = status.listeners.iter().map(|one| one.attached_routes).collect();
+    assert_eq!(counts, [ROUTES as u32, ROUTES as u32]);
+    assert_eq!(outcome.gateways[&Key::new("n", "gw")].services.len(), 100);
+
+    let mut few = objects.clone();
+    few.http_routes.clear();
+    let world = World::new(&few, &settings);
+    for (route, expected) in objects.http_routes.values().zip(&all).step_by(501) {
+        assert_eq!(route::http_route(&world, route), *expected);
+    }
+}
+
+/// After each change, what was updated is equal to what is resolved from the start.
+#[test]
+fn changes_resolve_only_what_they_concern() {
+    let mut objects = objects();
+    let settings = Settings {
+        controller_name: "a/b".into(),
+        allow_external_names: false,
+        checks: Checks::none(),
+    };
+    let addresses = BTreeMap::new();
+    let surroundings = Surroundings { features: &[], addresses: &addresses };
+    let mut routes = Routes::default();
+    let gateway = Key::new("n", "gw");
+    let mut step = |objects: &Objects, changes: &Changes| -> (bool, usize) {
+        let is_concerned = routes.are_concerned(objects, changes);
+        let world = World::new(objects, &settings);
+        let before = assemble(&world, routes.all(), surroundings);
+        let count = routes.update(&world, changes);
+        let outcome = assemble(&world, routes.all(), surroundings);
+        let expected = resolve(objects, &settings, surroundings);
+        assert_eq!(outcome.statuses, expected.statuses);
+        assert!(outcome.gateways[&gateway].is_same(&expected.gateways[&gateway]));
+        assert_eq!(outcome.gateways, expected.gateways);
+        let is_changed = !outcome.gateways[&gateway].is_same(&before.gateways[&gateway]);
+        assert_eq!(is_changed, outcome.gateways != before.gateways);
+        assert!(is_concerned || !is_changed);
+        (is_concerned, count)
+    };
+    assert_eq!(step(&objects, &Changes::all()), (true, ROUTES));
+    assert_eq!(step(&objects, &Changes::default()), (false, 0));
+
+    let id = |number: usize| (RouteKind::Http, Key::new("n", format!("r{number}")));
+    let mut changed = HttpRoute::clone(&objects.http_routes[&id(1).1]);
+    changed.spec.hostnames.clear();
+    objects.http_routes.insert(id(1).1, Arc::new(changed));
+    objects.http_routes.remove(&id(2).1);
+    objects.http_routes.insert(id(ROUTES).1, http_route(ROUTES));
+    let changes = Changes { routes: [id(1), id(2), id(ROUTES)].into(), ..Changes::default() };
+    assert_eq!(step(&objects, &changes), (true, 3));
+
+    objects.services.remove(&Key::new("n", "s7"));
+    let services =
+        |name: &str| Changes { services: [Key::new("n", name)].into(), ..Changes::default() };
+    assert_eq!(step(&objects, &services("s7")), (true, ROUTES / 100));
+    assert_eq!(step(&objects, &services("other")), (false, 0));
+    let service: Arc<Service> = read(json!({
+        "metadata": {"namespace": "n", "name": "absent"}, "spec": {"ports": [{"port": 80}]}
+    }));
+    objects.services.insert(Key::new("n", "absent"), service);
+    assert_eq!(step(&objects, &services("absent")), (true, ROUTES));
+
+    let policy: Arc<BackendTlsPolicy> = read(json!({
+        "metadata": {"namespace": "n", "name": "p"},
+        "spec": {
+            "targetRefs": [{"kind": "Service", "name": "later"}],
+            "validation": {"wellKnownCACertificates": "System", "hostname": "a.example"}
+        }
+    }));
+    objects.policies.insert(Key::new("n", "p"), policy);
+    assert_eq!(step(&objects, &Changes::all()), (true, ROUTES));
+    // No route refers to the Service, but the status of the policy depends on it.
+    assert_eq!(step(&objects, &services("later")), (true, 0));
+}
+
+#[test]
+fn listeners_share_what_was_read_from_a_secret() {
+    let mut objects = Objects::default();
+    let class: Arc<GatewayClass> =
+        read(json!({"metadata": {"name": "c"}, "spec": {"controllerName": "a/b"}}));
+    objects.classes.insert(Key::new("", "c"), class);
+    let listeners: Vec<Value> = (0..64)
+        .map(|number| {
+            json!({
+                "name": format!("l{number}"), "port": 443, "protocol": "HTTPS",
+                "hostname": format!("h{number}.example.com"),
+                "tls": {"certificateRefs": [{"name": "cert"}]}
+            })
+        })
+        .collect();
+    let gateway: Arc<Gateway> = read(json!({
+        "metadata": {"namespace": "n", "name": "gw"},
+        "spec": {"gatewayClassName": "c", "listeners": listeners}
+    }));
+    objects.gateways.insert(Key::new("n", "gw"), gateway);
+    let block = |label: &str| {
+        STANDARD.encode(format!("-----BEGIN {label}-----\naGVsbG8=\n-----END {label}-----\n"))
+    };
+    let secret: Arc<Secret> = read(json!({
+        "metadata": {"namespace": "n", "name": "cert"},
+        "data": {"tls.crt": block("CERTIFICATE"), "tls.key": block("PRIVATE KEY")}
+    }));
+    objects.secrets.insert(Key::new("n", "cert"), secret);
+    let settings = Settings {
+        controller_name: "a/b".into(),
+        allow_external_names: false,
+        checks: Checks::none(),
+    };
+    let world = World::new(&objects, &settings);
+    let plan = &world.plans.gateways[&Key::new("n", "gw")];
+    let first = &plan.listeners[0].certificates[0].chain;
+    assert_eq!(plan.listeners.len(), 64);
+    assert!(plan.listeners.iter().all(|one| Arc::ptr_eq(&one.certificates[0].chain, first)));
+}
+
+#[test]
+fn regular_expressions_of_a_route_are_bounded() {
+    let one = json!({"type": "RegularExpression", "name": "a", "value": "b"});
+    let rule = |count: usize| json!({"matches": vec![json!({"headers": [one]}); count]});
+    let route: Arc<HttpRoute> = read(json!({
+        "metadata": {"namespace": "n", "name": "r"},
+        "spec": {"parentRefs": [{"name": "gw"}], "rules": [rule(200), rule(100), rule(56)]}
+    }));
+    let mut objects = objects();
+    objects.http_routes.clear();
+    let settings = Settings {
+        controller_name: "a/b".into(),
+        allow_external_names: false,
+        checks: Checks::none(),
+    };
+    let world = World::new(&objects, &settings);
+    let Rules::Requests(rules) = &route::http_route(&world, &route).route.rules else {
+        panic!("not the rules of requests")
+    };
+    assert_eq!(rules.iter().map(|rule| rule.index).collect::<Vec<_>>(), [0, 2]);
+}

@@ -1,0 +1,273 @@
+//! Requests to the API server, over kube's client: it reads kubeconfig files, renews tokens and connects with TLS.
+//! Answers are bounded, and every wait has an end.
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::RETRY_AFTER;
+use http::{Request, Response, StatusCode};
+use http_body::Body as _;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use model::Moment;
+use os::clock::now;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use crate::backoff::Recovery;
+use crate::failure::{Cause, Failure};
+
+/// At most this many bytes of an answer. A page has at most [`PAGE_OBJECTS_MAX`] objects of at most 1.5 MB each.
+const ANSWER_BYTES_MAX: usize = 512 << 20;
+/// At most this many bytes of an event of a watch: etcd limits an object to 1.5 MB, and JSON escapes can double it.
+const EVENT_BYTES_MAX: usize = 16 << 20;
+/// How many objects a page of a list has at most.
+pub(crate) const PAGE_OBJECTS_MAX: u32 = 250;
+/// How long a request may take.
+pub(crate) const REQUEST_MAX: Duration = Duration::from_secs(30);
+/// How long a write may take: a leader that hears nothing stops before others take over.
+pub(crate) const WRITE_MAX: Duration = Duration::from_secs(5);
+/// The client is created again at most this often.
+const RENEW_EVERY_MIN: Duration = Duration::from_secs(30);
+/// Weir's name among the writers of an object.
+pub(crate) const FIELD_MANAGER: &str = "weir";
+
+/// The connection to the API server.
+pub(crate) struct Api {
+    kubeconfig: Option<PathBuf>,
+    client: RefCell<Option<Client>>,
+    renewed: Cell<Option<Moment>>,
+    recovery: RefCell<Recovery>,
+    recovered: Notify,
+}
+
+impl Api {
+    pub(crate) fn new(kubeconfig: Option<PathBuf>) -> Api {
+        Api {
+            kubeconfig,
+            client: RefCell::new(None),
+            renewed: Cell::new(None),
+            recovery: RefCell::default(),
+            recovered: Notify::new(),
+        }
+    }
+
+    /// Notes that no API server can be reached although connections to it exist.
+    pub(crate) fn absent(&self) {
+        self.recovery.borrow_mut().failed();
+    }
+
+    /// Waits until an API server answers after none could be reached.
+    pub(crate) async fn recovered(&self) {
+        self.recovered.notified().await;
+    }
+
+    /// Waits after a failure. If it was that no API server could be reached, no longer than until one answers.
+    pub(crate) async fn wait(&self, wait: Duration, failure: &Failure) {
+        if failure.cause != Cause::Connection || failure.retry_after.is_some() {
+            return sleep(wait).await;
+        }
+        tokio::select! {
+            () = sleep(wait) => {}
+            () = self.recovered() => {
+                // Not all at once.
+                const SPREAD_MS: u64 = 250;
+                sleep(Duration::from_millis(fastrand::u64(0..SPREAD_MS)).min(wait)).await;
+            }
+        }
+    }
+
+    /// Sends a request and returns the answer as JSON.
+    pub(crate) async fn json(
+        &self,
+        request: Request<Vec<u8>>,
+        wait_max: Duration,
+    ) -> Result<Value, Failure> {
+        let late =
+            || Failure::new(Cause::Timeout, format!("no answer within {} s", wait_max.as_secs()));
+        let answer = async {
+            let response = self.send(request).await?;
+            let body = collect(response.into_body(), ANSWER_BYTES_MAX).await?;
+            parse(&body)
+        };
+        timeout(wait_max, answer).await.map_err(|_| late())?
+    }
+
+    /// Sends a request and returns the lines of the answer as they arrive.
+    pub(crate) async fn lines(&self, request: Request<Vec<u8>>) -> Result<Lines, Failure> {
+        let answer = timeout(REQUEST_MAX, self.send(request)).await;
+        let response =
+            answer.map_err(|_| Failure::new(Cause::Timeout, "no answer to a watch"))??;
+        Ok(Lines { body: response.into_body(), buffered: Vec::new(), searched: 0 })
+    }
+
+    async fn send(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, Failure> {
+        let client = self.client().await?;
+        let response = client.send(request.map(Body::from)).await;
+        let response = response.map_err(|error| {
+            self.recovery.borrow_mut().failed();
+            self.renew();
+            Failure::of_error(&error)
+        })?;
+        if self.recovery.borrow_mut().answered(now()) {
+            self.recovered.notify_waiters();
+        }
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        const ERROR_BYTES_MAX: usize = 1 << 20;
+        let retry_after = retry_after(&response);
+        let body = collect(response.into_body(), ERROR_BYTES_MAX).await.unwrap_or_default();
+        let mut failure = if let Ok(answer) = serde_json::from_slice(&body) {
+            Failure::of_status(status.as_u16(), &answer)
+        } else {
+            let message = String::from_utf8_lossy(&body);
+            Failure::of_status(status.as_u16(), &serde_json::json!({"message": message}))
+        };
+        failure.retry_after = failure.retry_after.or(retry_after);
+        if failure.cause == Cause::Unauthorized {
+            self.renew();
+        }
+        Err(failure)
+    }
+
+    async fn client(&self) -> Result<Client, Failure> {
+        if let Some(client) = &*self.client.borrow() {
+            return Ok(client.clone());
+        }
+        let client = self.connect().await?;
+        self.renewed.set(Some(now()));
+        *self.client.borrow_mut() = Some(client.clone());
+        Ok(client)
+    }
+
+    /// Creates the client again with the next request: certificates, tokens and addresses in files may be others. kube
+    /// itself reads a token in a file again every minute.
+    fn renew(&self) {
+        let is_recent = self.renewed.get().is_some_and(|at| now().since(at) < RENEW_EVERY_MIN);
+        if !is_recent {
+            *self.client.borrow_mut() = None;
+        }
+    }
+
+    async fn connect(&self) -> Result<Client, Failure> {
+        let mut config = match &self.kubeconfig {
+            Some(path) => {
+                let file =
+                    Kubeconfig::read_from(path).map_err(|error| Failure::of_error(&error))?;
+                let options = KubeConfigOptions::default();
+                let config = Config::from_custom_kubeconfig(file, &options).await;
+                config.map_err(|error| Failure::of_error(&error))?
+            }
+            None => Config::infer().await.map_err(|error| Failure::of_error(&error))?,
+        };
+        const CONNECT_MAX: Duration = Duration::from_secs(5);
+        config.connect_timeout = Some(CONNECT_MAX);
+        // Weir repeats requests itself, and less often.
+        config.default_retry = false;
+        Client::try_from(config).map_err(|error| Failure::of_error(&error))
+    }
+}
+
+/// Returns after how many seconds the server wants the next attempt. Proxies before the API server say so in a field.
+fn retry_after(response: &Response<Body>) -> Option<Duration> {
+    let is_busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+    let field = response.headers().get(RETRY_AFTER)?;
+    let seconds = field.to_str().ok()?.trim().parse().ok()?;
+    is_busy.contains(&response.status()).then_some(Duration::from_secs(seconds))
+}
+
+fn parse(body: &[u8]) -> Result<Value, Failure> {
+    serde_json::from_slice(body)
+        .map_err(|error| Failure::new(Cause::Unusable, format!("the answer is not JSON: {error}")))
+}
+
+/// Returns the next bytes of a body. `None`: it has ended.
+async fn next(body: &mut Body) -> Option<Result<Bytes, Failure>> {
+    loop {
+        let frame =
+            std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await?;
+        match frame.map(http_body::Frame::into_data) {
+            Ok(Ok(data)) => return Some(Ok(data)),
+            // Trailers.
+            Ok(Err(_)) => {}
+            Err(error) => return Some(Err(Failure::of_error(&error))),
+        }
+    }
+}
+
+async fn collect(mut body: Body, bytes_max: usize) -> Result<Vec<u8>, Failure> {
+    let mut collected = Vec::new();
+    while let Some(data) = next(&mut body).await {
+        let data = data?;
+        if collected.len() + data.len() > bytes_max {
+            let line = format!("the answer has more than {bytes_max} bytes");
+            return Err(Failure::new(Cause::Unusable, line));
+        }
+        collected.extend_from_slice(&data);
+    }
+    Ok(collected)
+}
+
+/// The lines of an answer.
+pub(crate) struct Lines {
+    body: Body,
+    buffered: Vec<u8>,
+    /// How many bytes of `buffered` have no line feed.
+    searched: usize,
+}
+
+impl Lines {
+    /// Returns the next line as JSON. `None`: the answer has ended. May be dropped while it waits.
+    pub(crate) async fn next(&mut self) -> Option<Result<Value, Failure>> {
+        loop {
+            let line_feed = self.buffered[self.searched..].iter().position(|byte| *byte == b'\n');
+            if let Some(place) = line_feed {
+                let end = self.searched + place;
+                let line = parse(&self.buffered[..end]);
+                self.buffered.drain(..=end);
+                self.searched = 0;
+                return Some(line);
+            }
+            self.searched = self.buffered.len();
+            if self.searched > EVENT_BYTES_MAX {
+                let line = "an event of a watch is too long";
+                return Some(Err(Failure::new(Cause::Unusable, line)));
+            }
+            // A line that is cut off is lost: the next watch begins before it.
+            match next(&mut self.body).await? {
+                Ok(data) => self.buffered.extend_from_slice(&data),
+                Err(failure) => return Some(Err(failure)),
+            }
+        }
+    }
+}
+
+/// A request without a body. Paths consist of names that the API server has checked.
+pub(crate) fn get(path: &str) -> Result<Request<Vec<u8>>, Failure> {
+    built(Request::get(path).body(Vec::new()))
+}
+
+/// A request with JSON.
+pub(crate) fn with_json(
+    method: http::Method,
+    path: &str,
+    content_type: &'static str,
+    body: &Value,
+) -> Result<Request<Vec<u8>>, Failure> {
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header(http::header::CONTENT_TYPE, content_type);
+    built(request.body(body.to_string().into_bytes()))
+}
+
+/// Checks a request that was built.
+pub(crate) fn built(request: http::Result<Request<Vec<u8>>>) -> Result<Request<Vec<u8>>, Failure> {
+    request
+        .map_err(|error| Failure::new(Cause::Invalid, format!("the request is invalid: {error}")))
+}

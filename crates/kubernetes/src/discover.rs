@@ -1,0 +1,80 @@
+//! Asks the API server which kinds of the Gateway API it has, repeatedly: CRDs can be installed and removed at any time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+use gateway::objects::GATEWAY_GROUP;
+use os::clock::now;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use crate::api::{self, Api, REQUEST_MAX};
+use crate::backoff::Backoff;
+use crate::failure::{Cause, Failure};
+use crate::kinds::{self, Discovered, Kind, Versions};
+
+/// How often it is asked.
+const EVERY: Duration = Duration::from_secs(20);
+/// How often it is asked until the kinds at the start are known.
+const AT_START_EVERY: Duration = Duration::from_secs(1);
+
+/// Reports the kinds until the manager ends.
+pub(crate) async fn run(api: Rc<Api>, answers: mpsc::Sender<Result<Versions, Failure>>) {
+    let mut backoff = Backoff::default();
+    // The manager decides; this is only for how often to ask, for which the start matters alone.
+    let mut discovered = Discovered::default();
+    loop {
+        let found = ask(&api).await;
+        let failure = found.as_ref().err().cloned();
+        if let Ok(versions) = &found {
+            backoff.succeeded();
+            discovered.answer(versions.clone(), now(), |_| false);
+        }
+        if answers.send(found).await.is_err() {
+            return;
+        }
+        match failure {
+            Some(failure) => {
+                let wait = backoff.failed(failure.retry_after, fastrand::f64());
+                api.wait(wait, &failure).await;
+            }
+            None => sleep(if discovered.is_settled { EVERY } else { AT_START_EVERY }).await,
+        }
+    }
+}
+
+async fn ask(api: &Api) -> Result<Versions, Failure> {
+    let group = match api.json(api::get(&format!("/apis/{GATEWAY_GROUP}"))?, REQUEST_MAX).await {
+        Ok(group) => group,
+        // No CRD of the group is installed.
+        Err(failure) if failure.cause == Cause::NotFound => return Ok(Versions::new()),
+        Err(failure) => return Err(failure),
+    };
+    let served: BTreeSet<&str> = list(&group["versions"], "version").collect();
+    let understood: BTreeSet<&str> = Kind::ALL
+        .into_iter()
+        .filter(|kind| kind.is_gateway_api())
+        .flat_map(Kind::versions)
+        .copied()
+        .collect();
+    let mut found = BTreeMap::new();
+    for version in served.intersection(&understood) {
+        let path = format!("/apis/{GATEWAY_GROUP}/{version}");
+        let resources = match api.json(api::get(&path)?, REQUEST_MAX).await {
+            Ok(resources) => resources,
+            Err(failure) if failure.cause == Cause::NotFound => continue,
+            Err(failure) => return Err(failure),
+        };
+        let names = list(&resources["resources"], "name").map(ToOwned::to_owned);
+        found.insert((*version).to_owned(), names.collect::<BTreeSet<String>>());
+    }
+    Ok(kinds::versions(&found))
+}
+
+/// Returns one field of all elements of a list.
+fn list<'a>(value: &'a Value, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let elements = value.as_array().map_or(&[][..], Vec::as_slice);
+    elements.iter().filter_map(move |element| element[name].as_str())
+}

@@ -1,0 +1,158 @@
+//! What is reported to logs.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Something that an operator needs to know. Displays as one line without secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The API server answers, after a failure or for the first time.
+    Connected,
+    /// The API server does not answer.
+    Disconnected {
+        /// Why.
+        error: Arc<str>,
+    },
+    /// All objects have been read: Weir serves.
+    Complete,
+    /// A request is forbidden.
+    Forbidden {
+        /// The request: `list HTTPRoutes`.
+        what: String,
+        /// The API server's message.
+        error: Arc<str>,
+    },
+    /// A request that was forbidden is permitted.
+    Permitted {
+        /// The request.
+        what: String,
+    },
+    /// The kinds of the Gateway API that are not installed have changed.
+    Absent {
+        /// The kinds.
+        kinds: Vec<&'static str>,
+    },
+    /// An object cannot be read.
+    Unreadable {
+        /// The object: `HTTPRoute namespace/name`.
+        object: String,
+        /// Why.
+        error: Arc<str>,
+    },
+    /// This instance starts or stops writing statuses and Services.
+    Leading {
+        /// Whether it holds the Lease.
+        is_leading: bool,
+    },
+    /// A write failed in a way that a repetition does not change.
+    Refused {
+        /// The write: `write the status of HTTPRoute namespace/name`.
+        what: String,
+        /// The API server's message.
+        error: Arc<str>,
+    },
+    /// A status has no room for all of Weir's entries.
+    LeftOut {
+        /// The object.
+        object: String,
+        /// How many entries are not written.
+        count: usize,
+    },
+    /// A Gateway has no address or port.
+    NotExposed {
+        /// The Gateway.
+        gateway: String,
+        /// Why, and what to do.
+        why: &'static str,
+    },
+    /// Further events of the same kind are not reported for a while.
+    More {
+        /// The latest one, as it displays.
+        latest: String,
+    },
+    /// More objects of a kind are referred to than Weir reads.
+    TooManyReferences {
+        /// The kind: `ConfigMap`.
+        kind: &'static str,
+        /// How many are read.
+        count_max: usize,
+    },
+}
+
+impl Event {
+    /// Returns whether an operator should act.
+    pub fn is_warning(&self) -> bool {
+        match self {
+            Event::Connected
+            | Event::Complete
+            | Event::Permitted { .. }
+            | Event::Leading { .. } => false,
+            Event::Absent { kinds } => !kinds.is_empty(),
+            Event::Disconnected { .. }
+            | Event::Forbidden { .. }
+            | Event::Unreadable { .. }
+            | Event::Refused { .. }
+            | Event::LeftOut { .. }
+            | Event::NotExposed { .. }
+            | Event::More { .. }
+            | Event::TooManyReferences { .. } => true,
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Connected => f.write_str("connected to the Kubernetes API server"),
+            Event::Disconnected { error } => write!(
+                f,
+                "the Kubernetes API server does not answer: {error}; traffic is served as before, \
+                 changes to the cluster are seen once it answers"
+            ),
+            Event::Complete => f.write_str("all Kubernetes objects have been read"),
+            Event::Forbidden { what, error } => write!(
+                f,
+                "Weir's ServiceAccount may not {what}: {error}; what is known stays in use. Check \
+                 the ClusterRole"
+            ),
+            Event::Permitted { what } => write!(f, "Weir's ServiceAccount may {what} again"),
+            Event::Absent { kinds } if kinds.is_empty() => {
+                f.write_str("all kinds of the Gateway API are installed")
+            }
+            Event::Absent { kinds } => write!(
+                f,
+                "these kinds of the Gateway API are not installed: {}; Weir works without them. \
+                 To use them, install the CRDs",
+                kinds.join(", ")
+            ),
+            Event::Unreadable { object, error } => {
+                write!(f, "{object} cannot be read and is ignored: {error}")
+            }
+            Event::Leading { is_leading: true } => {
+                f.write_str("this instance writes the statuses of Kubernetes objects")
+            }
+            Event::Leading { is_leading: false } => {
+                f.write_str("this instance no longer writes the statuses of Kubernetes objects")
+            }
+            Event::Refused { what, error } => {
+                write!(f, "the Kubernetes API server refused to {what}: {error}")
+            }
+            Event::LeftOut { object, count } => write!(
+                f,
+                "the status of {object} is full: {count} entries of Weir are not written, because \
+                 other controllers have entries in it"
+            ),
+            Event::NotExposed { gateway, why } => {
+                write!(f, "Gateway {gateway} is not served: {why}")
+            }
+            Event::More { latest } => {
+                write!(f, "{latest}; further messages like this are not logged for a minute")
+            }
+            Event::TooManyReferences { kind, count_max } => write!(
+                f,
+                "Gateways and policies refer to more than {count_max} objects of the kind {kind}; \
+                 the others are treated as absent"
+            ),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Requests to the API server besides watches: contents of Secrets and ConfigMaps, and writes.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use os::clock::{now, wall};
+use tokio::task::spawn_local;
+
+use super::{Done, Manager};
+use crate::api::{self, REQUEST_MAX};
+use crate::event::Event;
+use crate::failure::Cause;
+use crate::item;
+use crate::queue::Ended;
+use crate::text;
+use crate::writer;
+
+impl Manager {
+    /// Begins requests that are due.
+    pub(super) fn begin_requests(&mut self) {
+        while let Some(id) = self.fetches.begin(now()) {
+            let (api, done) = (Rc::clone(&self.api), self.done.clone());
+            spawn_local(async move {
+                let (kind, key) = &id;
+                let path = format!("{}/{}", kind.path("v1", Some(&key.namespace)), key.name);
+                let found = match api::get(&path) {
+                    Ok(request) => api.json(request, REQUEST_MAX).await,
+                    Err(failure) => Err(failure),
+                };
+                // The manager may have ended.
+                let _ = done.send(Done::Read(id, found)).await;
+            });
+        }
+        if !self.may_write() {
+            return;
+        }
+        let time = text::time(wall());
+        while let Some((write, job)) =
+            self.writer.begin(&self.store, &self.discovered.versions, now(), &time)
+        {
+            let (api, done) = (Rc::clone(&self.api), self.done.clone());
+            spawn_local(async move {
+                let answer = writer::execute(api, write, job).await;
+                let _ = done.send(Done::Written(Box::new(answer))).await;
+            });
+        }
+    }
+
+    /// Returns whether this instance may write at this moment.
+    pub(super) fn may_write(&self) -> bool {
+        self.is_leading && self.elector.is_leading()
+    }
+
+    /// Takes the end of a request.
+    pub(super) fn end(&mut self, done: Done) {
+        match done {
+            Done::Written(answer) => {
+                if let Some(event) = self.writer.end(*answer, &mut self.store, now()) {
+                    (self.events)(event);
+                }
+            }
+            Done::Read(id, Ok(object)) => {
+                let version = object["metadata"]["resourceVersion"].as_str().map(Box::from);
+                if self.fetches.read(&id, version, now()) {
+                    match item::contents(id.0, object) {
+                        Ok(contents) => self.store.set_contents(&id.1, contents),
+                        Err(error) => {
+                            self.store.remove_contents(&id);
+                            let object = format!("{} {}", id.0.name(), id.1);
+                            (self.events)(Event::Unreadable { object, error });
+                        }
+                    }
+                }
+            }
+            Done::Read(id, Err(failure)) if failure.cause == Cause::NotFound => {
+                if self.fetches.read(&id, None, now()) {
+                    self.store.remove_contents(&id);
+                }
+            }
+            Done::Read(id, Err(failure)) => {
+                // What was read before stays.
+                self.health.last_error = Some(Arc::clone(&failure.line));
+                let ended = Ended::Failed(failure.retry_after);
+                self.fetches.failed(&id, ended, now(), fastrand::f64());
+            }
+        }
+        if self.held_since.is_some() {
+            self.resolve_at = Some(now());
+        }
+        if self.is_complete {
+            self.gather();
+        } else {
+            self.resolve_at.get_or_insert(now());
+        }
+    }
+}

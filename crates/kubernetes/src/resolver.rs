@@ -1,0 +1,148 @@
+//! Known objects → what is served and written. Pure. Results of routes are kept between changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use gateway::ir;
+use gateway::objects::Key;
+use gateway::objects::gateway::Address;
+use gateway::pods::ServicePortKey;
+use gateway::resolve::incremental::{Changes, Routes};
+use gateway::resolve::status::Statuses;
+use gateway::resolve::{Surroundings, World, assemble};
+
+use crate::expose::{pool, service};
+use crate::settings::{Exposure, Settings};
+use crate::store::Store;
+
+/// Resolves objects.
+#[derive(Debug)]
+pub(crate) struct Resolver {
+    settings: gateway::resolve::Settings,
+    features: Vec<&'static str>,
+    exposure: Exposure,
+    routes: Routes,
+    /// The Gateways of the last result.
+    gateways: Arc<BTreeMap<Key, Arc<ir::Gateway>>>,
+}
+
+/// A result.
+#[derive(Debug)]
+pub(crate) struct Resolution {
+    /// The accepted Gateways. The same `Arc` as before if none has changed.
+    pub(crate) gateways: Arc<BTreeMap<Key, Arc<ir::Gateway>>>,
+    pub(crate) bindings: BTreeMap<(Key, u16), SocketAddr>,
+    pub(crate) statuses: Statuses,
+    /// The ports of Services that Gateways use.
+    pub(crate) ports: BTreeSet<ServicePortKey>,
+}
+
+impl Resolver {
+    pub(crate) fn new(settings: &Settings) -> Resolver {
+        Resolver {
+            settings: gateway::resolve::Settings {
+                controller_name: Arc::clone(&settings.controller_name),
+                allow_external_names: settings.allow_external_names,
+                checks: settings.checks,
+            },
+            features: settings.features.clone(),
+            exposure: settings.exposure.clone(),
+            routes: Routes::default(),
+            gateways: Arc::default(),
+        }
+    }
+
+    /// Returns whether a change can change the result.
+    pub(crate) fn is_concerned(&self, store: &Store, changes: &Changes) -> bool {
+        self.routes.are_concerned(&store.objects, changes)
+    }
+
+    /// Resolves what a change concerns.
+    pub(crate) fn resolve(&mut self, store: &Store, changes: &Changes) -> Resolution {
+        let world = World::new(&store.objects, &self.settings);
+        self.routes.update(&world, changes);
+        let exposed = match &self.exposure {
+            Exposure::Services { listen, .. } => Exposed::by_services(store, *listen),
+            Exposure::Pool { addresses } => Exposed::by_pool(store, &world, addresses),
+        };
+        let addresses = &exposed.addresses;
+        let surroundings = Surroundings { features: &self.features, addresses };
+        let outcome = assemble(&world, self.routes.all(), surroundings);
+        self.share(outcome.gateways);
+        let gateways = Arc::clone(&self.gateways);
+        let bindings = gateways.iter().flat_map(|(key, gateway)| {
+            let ports = gateway.ports.keys();
+            let exposed = &exposed;
+            ports.filter_map(move |port| {
+                let address = exposed.binding(key, *port)?;
+                Some(((key.clone(), *port), address))
+            })
+        });
+        let bindings = bindings.collect();
+        let used = gateways.values().flat_map(|gateway| gateway.services.values());
+        let used = used.filter(|port| port.external_name.is_none());
+        let ports = used.map(|port| (port.service.clone(), port.name.clone())).collect();
+        Resolution { gateways, bindings, statuses: outcome.statuses, ports }
+    }
+
+    /// Keeps Gateways that have not changed, so that the caller sees by the pointer that it need not build them again.
+    fn share(&mut self, gateways: BTreeMap<Key, ir::Gateway>) {
+        let mut is_changed = gateways.len() != self.gateways.len();
+        let shared = gateways.into_iter().map(|(key, gateway)| {
+            let before = self.gateways.get(&key).filter(|before| before.is_same(&gateway));
+            let shared = before.cloned().unwrap_or_else(|| {
+                is_changed = true;
+                Arc::new(gateway)
+            });
+            (key, shared)
+        });
+        let shared: BTreeMap<_, _> = shared.collect();
+        if is_changed {
+            self.gateways = Arc::new(shared);
+        }
+    }
+}
+
+/// Where Gateways can be reached.
+struct Exposed {
+    /// The addresses in their statuses.
+    addresses: BTreeMap<Key, Vec<Address>>,
+    listen: Listen,
+}
+
+enum Listen {
+    /// At one address, at the port of Weir's Pods for each port of a Gateway.
+    Targets(IpAddr, BTreeMap<Key, service::OwnService>),
+    /// At an address for each Gateway, at its own ports.
+    Own(BTreeMap<Key, IpAddr>),
+}
+
+impl Exposed {
+    fn by_services(store: &Store, listen: IpAddr) -> Exposed {
+        let existing = service::one_per_gateway(store.own_services.values());
+        let addresses = existing.iter().map(|(key, one)| (key.clone(), one.addresses.clone()));
+        Exposed { addresses: addresses.collect(), listen: Listen::Targets(listen, existing) }
+    }
+
+    fn by_pool(store: &Store, world: &World<'_>, pool: &[IpAddr]) -> Exposed {
+        let accepted = world.plans.gateways.values().filter(|plan| plan.rejected.is_none());
+        let accepted: Vec<_> = accepted.map(|plan| plan.gateway).collect();
+        let assigned = pool::assign(pool, &accepted, &store.addresses);
+        let addresses = assigned.iter().map(|(key, address)| {
+            let address = Address { value: Some(address.to_string()), ..Address::default() };
+            (key.clone(), vec![address])
+        });
+        Exposed { addresses: addresses.collect(), listen: Listen::Own(assigned) }
+    }
+
+    fn binding(&self, gateway: &Key, port: u16) -> Option<SocketAddr> {
+        match &self.listen {
+            Listen::Targets(address, existing) => {
+                let target = existing.get(gateway)?.targets.get(&port)?;
+                Some(SocketAddr::new(*address, *target))
+            }
+            Listen::Own(assigned) => Some(SocketAddr::new(*assigned.get(gateway)?, port)),
+        }
+    }
+}

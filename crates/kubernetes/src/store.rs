@@ -1,0 +1,617 @@
+//! The objects of the cluster as far as they are known, and what has changed since they were last resolved. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gateway::objects::Key;
+use gateway::objects::core::EndpointSlice;
+use gateway::objects::gateway::Address;
+use gateway::pods::ServicePortKey;
+use gateway::pods::{self, Pod};
+use gateway::resolve::Objects;
+use gateway::resolve::incremental::Changes;
+use gateway::resolve::references;
+
+use crate::expose::service::OwnService;
+use crate::item::{Contents, Facts, Item, Object};
+use crate::kinds::{Kind, Source};
+use crate::text::is_older;
+
+/// An object whose status Weir writes.
+pub(crate) type Id = (Kind, Key);
+
+/// At most this many unreadable objects are remembered, besides Gateways.
+const UNREADABLE_MAX: usize = 100;
+
+/// The objects, and what has changed.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    /// What is resolved.
+    pub(crate) objects: Objects,
+    /// What the statuses of Gateways have as addresses.
+    pub(crate) addresses: BTreeMap<Key, Vec<Address>>,
+    /// The Services that Weir made.
+    pub(crate) own_services: BTreeMap<Key, OwnService>,
+    /// The versions of all objects of the kinds that are fetched.
+    pub(crate) versions: BTreeMap<Id, Box<str>>,
+    /// Those of them that something refers to.
+    pub(crate) referred: BTreeSet<Id>,
+    /// What cannot be read, and why.
+    pub(crate) unreadable: BTreeMap<Id, Arc<str>>,
+    /// What has changed.
+    pub(crate) dirty: Dirty,
+    facts: BTreeMap<Id, Facts>,
+    slices: BTreeMap<Key, BTreeMap<Arc<str>, Arc<EndpointSlice>>>,
+    /// The Service of each EndpointSlice.
+    service_of: BTreeMap<Key, Key>,
+}
+
+/// What has changed since it was last taken.
+#[derive(Debug, Default)]
+pub(crate) struct Dirty {
+    changes: Changes,
+    /// Services whose EndpointSlices have changed.
+    pub(crate) slices: BTreeSet<Key>,
+    /// Objects whose status or generation has changed.
+    pub(crate) statuses: BTreeSet<Id>,
+    /// Whether Services that Weir made, or addresses of Gateways, have changed.
+    pub(crate) has_exposure: bool,
+    /// Whether versions of objects that are referred to, or references, may have changed.
+    pub(crate) has_references: bool,
+    /// Objects that have become unreadable.
+    pub(crate) unreadable: Vec<(Id, Arc<str>)>,
+    /// Whether `Store::unreadable` has changed.
+    pub(crate) has_unreadable: bool,
+}
+
+impl Dirty {
+    /// Returns whether there is something to resolve, or to publish.
+    pub(crate) fn is_any(&self) -> bool {
+        !self.changes.is_empty()
+            || !self.statuses.is_empty()
+            || self.has_exposure
+            || self.has_references
+    }
+}
+
+impl Store {
+    /// Replaces all objects of a source by those of a complete list, at once.
+    pub(crate) fn replace(&mut self, source: &Source, items: Vec<Item>) {
+        let listed: BTreeSet<Key> = items.iter().map(|item| item.key.clone()).collect();
+        let is_gone = |key: &Key| {
+            let is_inside = source.namespace.as_ref().is_none_or(|one| *one == key.namespace);
+            is_inside && !listed.contains(key)
+        };
+        let gone: Vec<Key> = self.keys(source.kind).into_iter().filter(is_gone).collect();
+        for key in gone {
+            self.delete(source.kind, &key);
+        }
+        for item in items {
+            // The list counts, even if what it has is older: the data of the API server may have been restored.
+            if let Some(known) = self.facts.get_mut(&(source.kind, item.key.clone())) {
+                known.version.clone_from(&item.facts.version);
+            }
+            self.apply(source.kind, item);
+        }
+    }
+
+    /// Adds or replaces an object.
+    pub(crate) fn apply(&mut self, kind: Kind, item: Item) {
+        let Item { key, facts, object } = item;
+        let object = match object {
+            Ok(object) => object,
+            Err(error) => {
+                self.delete(kind, &key);
+                let id = (kind, key);
+                // The Service of a Gateway that exists is kept.
+                if self.unreadable.len() < UNREADABLE_MAX || kind == Kind::Gateway {
+                    self.dirty.unreadable.push((id.clone(), Arc::clone(&error)));
+                    self.unreadable.insert(id, error);
+                    self.dirty.has_unreadable = true;
+                }
+                return;
+            }
+        };
+        let id = (kind, key);
+        self.dirty.has_unreadable |= self.unreadable.remove(&id).is_some();
+        if kind.is_fetched() {
+            let is_changed = self.versions.get(&id) != Some(&facts.version);
+            self.dirty.has_references |= is_changed && self.referred.contains(&id);
+            self.versions.insert(id, facts.version);
+            return;
+        }
+        self.put(kind, &id.1, object);
+        if kind.has_status() {
+            self.update_facts(id, facts);
+        }
+    }
+
+    /// Notes the version and status of an object, from a watch or from the answer to a write. An answer can overtake the
+    /// watch: a version older than the known one is ignored.
+    pub(crate) fn update_facts(&mut self, id: Id, facts: Facts) {
+        let before = self.facts.get(&id);
+        if before.is_some_and(|before| is_older(&facts.version, &before.version)) {
+            return;
+        }
+        let is_changed = before.is_none_or(|before| {
+            before.generation != facts.generation || before.status != facts.status
+        });
+        if is_changed {
+            self.dirty.statuses.insert(id.clone());
+        }
+        self.facts.insert(id, facts);
+    }
+
+    /// Returns the version and status of an object.
+    pub(crate) fn facts(&self, id: &Id) -> Option<&Facts> {
+        self.facts.get(id)
+    }
+
+    fn put(&mut self, kind: Kind, key: &Key, object: Object) {
+        let Store { objects, dirty, .. } = self;
+        let changes = &mut dirty.changes;
+        let mut is_new_route = false;
+        match object {
+            Object::Class(one) => {
+                changes.is_all |= replaces(&mut objects.classes, key, one, |a, b| a == b);
+            }
+            Object::Gateway(one, addresses) => {
+                let is_changed = replaces(&mut objects.gateways, key, one, |a, b| a == b);
+                changes.is_all |= is_changed;
+                dirty.has_references |= is_changed;
+                let before = self.addresses.insert(key.clone(), addresses);
+                dirty.has_exposure |= before.as_ref() != self.addresses.get(key);
+            }
+            Object::ListenerSet(one) => {
+                let is_changed = replaces(&mut objects.listener_sets, key, one, |a, b| a == b);
+                changes.is_all |= is_changed;
+                dirty.has_references |= is_changed;
+            }
+            Object::Http(one) => {
+                is_new_route = replaces(&mut objects.http_routes, key, one, |a, b| a == b);
+            }
+            Object::Grpc(one) => {
+                is_new_route = replaces(&mut objects.grpc_routes, key, one, |a, b| a == b);
+            }
+            Object::Connection(one) => {
+                let is_tcp = kind == Kind::TcpRoute;
+                let routes = if is_tcp { &mut objects.tcp_routes } else { &mut objects.tls_routes };
+                is_new_route = replaces(routes, key, one, |a, b| a == b);
+            }
+            Object::Grant(one) => {
+                changes.is_all |= replaces(&mut objects.grants, key, one, |a, b| a.spec == b.spec);
+            }
+            Object::Policy(one) => {
+                let is_changed = replaces(&mut objects.policies, key, one, |a, b| a == b);
+                changes.is_all |= is_changed;
+                dirty.has_references |= is_changed;
+            }
+            Object::Namespace(one) => {
+                let labels = |a: &_, b: &_| is_labelled_alike(a, b);
+                changes.is_all |= replaces(&mut objects.namespaces, key, one, labels);
+            }
+            Object::Service(one) => {
+                if replaces(&mut objects.services, key, one, |a, b| a.spec == b.spec) {
+                    changes.services.insert(key.clone());
+                }
+            }
+            Object::Slice(one) => self.put_slice(key, one),
+            Object::Metadata => {}
+            Object::OwnService(existing) => {
+                let before = match existing {
+                    Some(existing) => self.own_services.insert(key.clone(), *existing),
+                    None => self.own_services.remove(key),
+                };
+                dirty.has_exposure |= before.as_ref() != self.own_services.get(key);
+            }
+        }
+        if let Some(kind) = kind.route().filter(|_| is_new_route) {
+            self.dirty.changes.routes.insert((kind, key.clone()));
+        }
+    }
+
+    fn put_slice(&mut self, key: &Key, slice: Arc<EndpointSlice>) {
+        let service = slice.service().map(|name| Key::new(Arc::clone(&key.namespace), name));
+        if self.service_of.get(key) != service.as_ref() {
+            self.delete_slice(key);
+        }
+        let Some(service) = service else { return };
+        let slices = self.slices.entry(service.clone()).or_default();
+        let is_same = |before: &Arc<EndpointSlice>| {
+            (&before.endpoints, &before.ports) == (&slice.endpoints, &slice.ports)
+                && before.address_type == slice.address_type
+        };
+        if !slices.get(&key.name).is_some_and(is_same) {
+            self.dirty.slices.insert(service.clone());
+        }
+        slices.insert(Arc::clone(&key.name), slice);
+        self.service_of.insert(key.clone(), service);
+    }
+
+    fn delete_slice(&mut self, key: &Key) {
+        let Some(service) = self.service_of.remove(key) else { return };
+        if let Some(slices) = self.slices.get_mut(&service) {
+            slices.remove(&key.name);
+            if slices.is_empty() {
+                self.slices.remove(&service);
+            }
+        }
+        self.dirty.slices.insert(service);
+    }
+
+    /// Removes an object.
+    pub(crate) fn delete(&mut self, kind: Kind, key: &Key) {
+        let id = (kind, key.clone());
+        self.dirty.has_unreadable |= self.unreadable.remove(&id).is_some();
+        if kind.has_status() {
+            self.facts.remove(&id);
+        }
+        let Store { objects, dirty, .. } = self;
+        let changes = &mut dirty.changes;
+        match kind {
+            Kind::GatewayClass => changes.is_all |= objects.classes.remove(key).is_some(),
+            Kind::Gateway => {
+                let is_known = objects.gateways.remove(key).is_some();
+                changes.is_all |= is_known;
+                dirty.has_references |= is_known;
+                self.addresses.remove(key);
+            }
+            Kind::ListenerSet => {
+                let is_known = objects.listener_sets.remove(key).is_some();
+                changes.is_all |= is_known;
+                dirty.has_references |= is_known;
+            }
+            Kind::ReferenceGrant => changes.is_all |= objects.grants.remove(key).is_some(),
+            Kind::BackendTlsPolicy => {
+                let is_known = objects.policies.remove(key).is_some();
+                changes.is_all |= is_known;
+                dirty.has_references |= is_known;
+            }
+            Kind::Namespace => changes.is_all |= objects.namespaces.remove(key).is_some(),
+            Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute => {
+                let is_known = match kind {
+                    Kind::HttpRoute => objects.http_routes.remove(key).is_some(),
+                    Kind::GrpcRoute => objects.grpc_routes.remove(key).is_some(),
+                    Kind::TlsRoute => objects.tls_routes.remove(key).is_some(),
+                    _ => objects.tcp_routes.remove(key).is_some(),
+                };
+                if let Some(kind) = kind.route().filter(|_| is_known) {
+                    changes.routes.insert((kind, key.clone()));
+                }
+            }
+            Kind::Service => {
+                if objects.services.remove(key).is_some() {
+                    changes.services.insert(key.clone());
+                }
+            }
+            Kind::EndpointSlice => self.delete_slice(key),
+            Kind::Secret | Kind::ConfigMap => {
+                let is_known = self.versions.remove(&id).is_some();
+                dirty.has_references |= is_known && self.referred.contains(&id);
+            }
+            Kind::OwnService => dirty.has_exposure |= self.own_services.remove(key).is_some(),
+        }
+    }
+
+    /// Finds the objects that others refer to, and returns them.
+    pub(crate) fn find_references(&mut self) -> &BTreeSet<Id> {
+        let secrets = references::secrets(&self.objects).into_iter();
+        let maps = references::config_maps(&self.objects).into_iter();
+        let secrets = secrets.map(|key| (Kind::Secret, key));
+        self.referred = secrets.chain(maps.map(|key| (Kind::ConfigMap, key))).collect();
+        &self.referred
+    }
+
+    /// Sets the contents of an object that is referred to.
+    pub(crate) fn set_contents(&mut self, key: &Key, contents: Contents) {
+        let objects = &mut self.objects;
+        self.dirty.changes.is_all |= match contents {
+            Contents::Secret(one) => {
+                replaces(&mut objects.secrets, key, one, |a, b| a.data == b.data)
+            }
+            Contents::ConfigMap(one) => {
+                replaces(&mut objects.config_maps, key, one, |a, b| a.data == b.data)
+            }
+        };
+    }
+
+    /// Removes the contents of an object that does not exist or that nothing refers to.
+    pub(crate) fn remove_contents(&mut self, (kind, key): &Id) {
+        self.dirty.changes.is_all |= match kind {
+            Kind::Secret => self.objects.secrets.remove(key).is_some(),
+            _ => self.objects.config_maps.remove(key).is_some(),
+        };
+    }
+
+    /// Takes what has changed for routes and Gateways.
+    pub(crate) fn take_changes(&mut self) -> Changes {
+        std::mem::take(&mut self.dirty.changes)
+    }
+
+    /// Returns the Pods of a Service's port.
+    pub(crate) fn pods(&self, (service, port): &ServicePortKey, zone: Option<&str>) -> Arc<[Pod]> {
+        let slices = self.slices.get(service).into_iter().flat_map(BTreeMap::values);
+        pods::pods(slices.map(AsRef::as_ref), port.as_deref(), zone).into()
+    }
+
+    /// Returns the names of all objects of a kind, those that cannot be read included.
+    fn keys(&self, kind: Kind) -> Vec<Key> {
+        let objects = &self.objects;
+        let mut keys: Vec<Key> = match kind {
+            Kind::GatewayClass => objects.classes.keys().cloned().collect(),
+            Kind::Gateway => objects.gateways.keys().cloned().collect(),
+            Kind::ListenerSet => objects.listener_sets.keys().cloned().collect(),
+            Kind::HttpRoute => objects.http_routes.keys().cloned().collect(),
+            Kind::GrpcRoute => objects.grpc_routes.keys().cloned().collect(),
+            Kind::TlsRoute => objects.tls_routes.keys().cloned().collect(),
+            Kind::TcpRoute => objects.tcp_routes.keys().cloned().collect(),
+            Kind::ReferenceGrant => objects.grants.keys().cloned().collect(),
+            Kind::BackendTlsPolicy => objects.policies.keys().cloned().collect(),
+            Kind::Namespace => objects.namespaces.keys().cloned().collect(),
+            Kind::Service => objects.services.keys().cloned().collect(),
+            Kind::EndpointSlice => self.service_of.keys().cloned().collect(),
+            Kind::Secret | Kind::ConfigMap => {
+                let of_kind = self.versions.keys().filter(|(one, _)| *one == kind);
+                of_kind.map(|(_, key)| key.clone()).collect()
+            }
+            Kind::OwnService => self.own_services.keys().cloned().collect(),
+        };
+        let unreadable = self.unreadable.keys().filter(|(one, _)| *one == kind);
+        keys.extend(unreadable.map(|(_, key)| key.clone()));
+        keys
+    }
+}
+
+/// Stores an object, and returns whether it differs from the one before.
+fn replaces<T>(
+    map: &mut BTreeMap<Key, Arc<T>>,
+    key: &Key,
+    object: Arc<T>,
+    is_same: impl Fn(&T, &T) -> bool,
+) -> bool {
+    let Some(before) = map.get_mut(key) else {
+        map.insert(key.clone(), object);
+        return true;
+    };
+    let is_changed = !is_same(before, &object);
+    *before = object;
+    is_changed
+}
+
+fn is_labelled_alike(
+    a: &gateway::objects::core::Namespace,
+    b: &gateway::objects::core::Namespace,
+) -> bool {
+    a.metadata.labels == b.metadata.labels
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway::ir::RouteKind;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::item;
+
+    fn all(kind: Kind) -> Source {
+        Source { kind, namespace: None }
+    }
+
+    fn items(kind: Kind, objects: &[Value]) -> Vec<Item> {
+        objects.iter().map(|object| item::read(kind, object.clone()).unwrap()).collect()
+    }
+
+    fn route(name: &str, host: &str, status: &str) -> Value {
+        json!({
+            "metadata": {"namespace": "n", "name": name}, "spec": {"hostnames": [host]},
+            "status": {"parents": [{"controllerName": status}]}
+        })
+    }
+
+    fn routes(store: &mut Store) -> String {
+        let changes = store.take_changes();
+        assert!(!changes.is_all);
+        let names: Vec<String> =
+            changes.routes.iter().map(|(kind, key)| format!("{kind:?} {}", key.name)).collect();
+        names.join(" ")
+    }
+
+    #[test]
+    fn a_list_replaces_what_was_known_at_once() {
+        let mut store = Store::default();
+        let listed = items(
+            Kind::HttpRoute,
+            &[route("a", "x", ""), route("b", "x", ""), route("c", "x", "")],
+        );
+        store.replace(&all(Kind::HttpRoute), listed);
+        assert_eq!(routes(&mut store), "Http a Http b Http c");
+        let listed = items(
+            Kind::HttpRoute,
+            &[route("a", "x", ""), route("b", "y", ""), route("d", "x", "")],
+        );
+        store.replace(&all(Kind::HttpRoute), listed);
+        assert_eq!(routes(&mut store), "Http b Http c Http d");
+        assert_eq!(store.objects.http_routes.len(), 3);
+        assert_eq!(routes(&mut store), "");
+    }
+
+    #[test]
+    fn a_list_of_one_namespace_leaves_the_others() {
+        let mut store = Store::default();
+        let other = json!({"metadata": {"namespace": "m", "name": "a"}});
+        store.replace(&all(Kind::HttpRoute), items(Kind::HttpRoute, &[route("a", "x", ""), other]));
+        routes(&mut store);
+        let source = Source { kind: Kind::HttpRoute, namespace: Some("n".into()) };
+        store.replace(&source, vec![]);
+        assert_eq!(
+            store.objects.http_routes.keys().map(|key| &*key.namespace).collect::<Vec<_>>(),
+            ["m"]
+        );
+    }
+
+    #[test]
+    fn a_new_status_changes_no_route() {
+        let mut store = Store::default();
+        store.replace(&all(Kind::HttpRoute), items(Kind::HttpRoute, &[route("a", "x", "")]));
+        routes(&mut store);
+        store.dirty.statuses.clear();
+        let id = (Kind::HttpRoute, Key::new("n", "a"));
+        for (status, is_new) in [("", false), ("other", true), ("other", false)] {
+            store.apply(
+                Kind::HttpRoute,
+                item::read(Kind::HttpRoute, route("a", "x", status)).unwrap(),
+            );
+            assert_eq!(std::mem::take(&mut store.dirty.statuses).contains(&id), is_new);
+            assert_eq!(routes(&mut store), "");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_overtakes_the_watch_counts() {
+        let versioned = |version: &str, status: &str| {
+            let mut object = route("a", "x", status);
+            object["metadata"]["resourceVersion"] = version.into();
+            item::read(Kind::HttpRoute, object).unwrap()
+        };
+        let id = (Kind::HttpRoute, Key::new("n", "a"));
+        let mut store = Store::default();
+        store.apply(Kind::HttpRoute, versioned("7", "old"));
+        for (version, status, expected) in [
+            ("9", "new", "9"),
+            ("8", "old", "9"),
+            ("9", "new", "9"),
+            ("10", "old", "10"),
+            // Not a number: nothing is known about the order.
+            ("x", "new", "x"),
+            ("3", "new", "3"),
+        ] {
+            store.dirty.statuses.clear();
+            let before = store.facts(&id).unwrap().status.clone();
+            store.update_facts(id.clone(), versioned(version, status).facts);
+            let facts = store.facts(&id).unwrap();
+            assert_eq!(&*facts.version, expected);
+            assert_eq!(store.dirty.statuses.contains(&id), before != facts.status, "{version}");
+        }
+        // Data that were restored are older, and are listed.
+        store.replace(&all(Kind::HttpRoute), vec![versioned("2", "restored")]);
+        assert_eq!(&*store.facts(&id).unwrap().version, "2");
+    }
+
+    #[test]
+    fn unreadable_objects_are_absent_until_they_are_readable() {
+        let mut store = Store::default();
+        store.replace(&all(Kind::HttpRoute), items(Kind::HttpRoute, &[route("a", "x", "")]));
+        routes(&mut store);
+        let damaged = json!({"metadata": {"namespace": "n", "name": "a"}, "spec": []});
+        let damaged = || {
+            items(
+                Kind::HttpRoute,
+                &[json!({"metadata": {"namespace": "n", "name": "a"}, "spec": 1}), damaged.clone()],
+            )
+            .remove(0)
+        };
+        store.apply(Kind::HttpRoute, damaged());
+        assert_eq!(routes(&mut store), "Http a");
+        assert!(store.objects.http_routes.is_empty());
+        assert_eq!(store.unreadable.len(), 1);
+        store.replace(&all(Kind::HttpRoute), vec![damaged()]);
+        assert_eq!(store.unreadable.len(), 1);
+        store.apply(Kind::HttpRoute, item::read(Kind::HttpRoute, route("a", "x", "")).unwrap());
+        assert_eq!((routes(&mut store).as_str(), store.unreadable.len()), ("Http a", 0));
+        store.apply(Kind::HttpRoute, damaged());
+        store.replace(&all(Kind::HttpRoute), vec![]);
+        assert!(store.unreadable.is_empty());
+        for number in 0..2 * UNREADABLE_MAX {
+            let object = json!({"metadata": {"name": format!("{number}")}, "spec": 1});
+            store.apply(Kind::HttpRoute, item::read(Kind::HttpRoute, object).unwrap());
+        }
+        assert_eq!(store.unreadable.len(), UNREADABLE_MAX);
+    }
+
+    #[test]
+    fn only_secrets_that_are_referred_to_matter() {
+        let mut store = Store::default();
+        let gateway = json!({"metadata": {"namespace": "n", "name": "g"}, "spec": {"listeners": [
+            {"name": "a", "tls": {"certificateRefs": [{"name": "used"}]}}
+        ]}});
+        store.replace(&all(Kind::Gateway), items(Kind::Gateway, &[gateway]));
+        assert!(store.take_changes().is_all && store.dirty.has_references);
+        assert_eq!(store.find_references().len(), 1);
+        store.dirty = Dirty::default();
+        let secret = |name: &str, version: &str| {
+            json!({"metadata": {"namespace": "n", "name": name, "resourceVersion": version},
+                "data": {"tls.crt": version}})
+        };
+        for (name, version, expected) in
+            [("other", "1", false), ("used", "1", true), ("used", "1", false), ("used", "2", true)]
+        {
+            store.apply(Kind::Secret, item::read(Kind::Secret, secret(name, version)).unwrap());
+            assert_eq!(std::mem::take(&mut store.dirty.has_references), expected, "{name}");
+            assert!(!store.take_changes().is_all);
+        }
+        let used = Key::new("n", "used");
+        for (version, expected) in [("1", true), ("1", false), ("2", true)] {
+            store.set_contents(
+                &used,
+                item::contents(Kind::Secret, secret("used", version)).unwrap(),
+            );
+            assert_eq!(store.take_changes().is_all, expected, "{version}");
+        }
+        store.delete(Kind::Secret, &used);
+        assert!(store.dirty.has_references);
+        store.remove_contents(&(Kind::Secret, used));
+        assert!(store.take_changes().is_all && store.objects.secrets.is_empty());
+    }
+
+    #[test]
+    fn slices_follow_their_service() {
+        let mut store = Store::default();
+        let slice = |service: &str, address: &str| {
+            let slice = json!({
+                "metadata": {"namespace": "n", "name": "s", "labels": {"kubernetes.io/service-name": service}},
+                "endpoints": [{"addresses": [address]}], "ports": [{"port": 80}]
+            });
+            item::read(Kind::EndpointSlice, slice).unwrap()
+        };
+        let count =
+            |store: &Store, service: &str| store.pods(&(Key::new("n", service), None), None).len();
+        let dirty = |store: &mut Store| {
+            let services: Vec<String> = std::mem::take(&mut store.dirty.slices)
+                .iter()
+                .map(|key| key.name.to_string())
+                .collect();
+            services.join(" ")
+        };
+        store.apply(Kind::EndpointSlice, slice("a", "10.0.0.1"));
+        assert_eq!((dirty(&mut store).as_str(), count(&store, "a")), ("a", 1));
+        store.apply(Kind::EndpointSlice, slice("a", "10.0.0.1"));
+        assert_eq!(dirty(&mut store), "");
+        store.apply(Kind::EndpointSlice, slice("b", "10.0.0.1"));
+        assert_eq!(
+            (dirty(&mut store).as_str(), count(&store, "a"), count(&store, "b")),
+            ("a b", 0, 1)
+        );
+        assert!(!store.dirty.is_any(), "slices need no resolve");
+        store.replace(&all(Kind::EndpointSlice), vec![]);
+        assert_eq!((dirty(&mut store).as_str(), count(&store, "b")), ("b", 0));
+    }
+
+    #[test]
+    fn services_matter_by_what_they_state() {
+        let mut store = Store::default();
+        let service = |port: u16, label: &str| {
+            let service = json!({
+                "metadata": {"namespace": "n", "name": "s", "labels": {"a": label}},
+                "spec": {"ports": [{"port": port}]}
+            });
+            item::read(Kind::Service, service).unwrap()
+        };
+        for (item, expected) in [(service(1, "x"), 1), (service(1, "y"), 0), (service(2, "y"), 1)] {
+            store.apply(Kind::Service, item);
+            let changes = store.take_changes();
+            assert_eq!((changes.services.len(), changes.is_all), (expected, false));
+        }
+        let kinds: Vec<RouteKind> = Kind::ALL.into_iter().filter_map(Kind::route).collect();
+        assert_eq!(kinds.len(), 4);
+    }
+}

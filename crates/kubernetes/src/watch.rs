@@ -1,0 +1,296 @@
+//! Follows the objects of one source: lists them in pages, then watches for changes. What is known stays until a new
+//! list is complete.
+//!
+//! ```text
+//! list ──> watch ── ended by a time limit, and the server's version is not an older one ──> watch
+//!            └───── 410 Gone, or any failure ──> wait ──> list
+//! ```
+//!
+//! After a failure the objects are listed again, instead of watching on from the last version: if the data of the API
+//! server were restored from a backup, the same versions may stand for other changes, and the server skips changes with
+//! versions that it believes to be known.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use http::Request;
+use http::header::ACCEPT;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use gateway::objects::Key;
+
+use crate::api::{self, Api, PAGE_OBJECTS_MAX, REQUEST_MAX};
+use crate::backoff::Backoff;
+use crate::failure::{Cause, Failure};
+use crate::item::{self, Item};
+use crate::kinds::Source;
+use crate::text::is_older;
+
+/// The server ends a watch after about this time.
+const WATCH_SECONDS: u64 = 270;
+/// A watch without an event or a bookmark for this long is begun again: its connection may be dead. The server sends
+/// bookmarks only for kinds that have changed since it started.
+const SILENCE_MAX: Duration = Duration::from_secs(150);
+/// A watch that has lasted this long was no failure.
+const STEADY_AFTER: Duration = Duration::from_secs(20);
+/// At most this many pages: a server that repeats itself must not be followed for ever.
+const PAGES_MAX: usize = 10_000;
+
+/// What a watch reports.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) source: Source,
+    pub(crate) what: What,
+}
+
+/// See [`Message`].
+#[derive(Debug)]
+pub(crate) enum What {
+    /// All objects.
+    Listed(Vec<Item>),
+    /// An object was added or changed.
+    Applied(Box<Item>),
+    /// An object was deleted.
+    Deleted(Key),
+    /// It cannot be read at the moment; it is tried again.
+    Failed(Failure),
+}
+
+/// One watch.
+pub(crate) struct Watch {
+    pub(crate) api: Rc<Api>,
+    pub(crate) source: Source,
+    /// The version of the kind in the API.
+    pub(crate) version: &'static str,
+    /// Empty: all.
+    pub(crate) label_selector: String,
+    pub(crate) messages: mpsc::Sender<Message>,
+}
+
+/// The manager has ended.
+struct Ended;
+
+impl Watch {
+    /// Follows the source until the manager ends.
+    pub(crate) async fn run(self) {
+        let mut backoff = Backoff::default();
+        while let Ok(failure) = self.follow(&mut backoff).await {
+            // A version that is too old matters only here.
+            if failure.cause != Cause::Gone
+                && self.send(What::Failed(failure.clone())).await.is_err()
+            {
+                return;
+            }
+            let wait = backoff.failed(failure.retry_after, fastrand::f64());
+            self.api.wait(wait, &failure).await;
+        }
+    }
+
+    async fn send(&self, what: What) -> Result<(), Ended> {
+        let message = Message { source: self.source.clone(), what };
+        self.messages.send(message).await.map_err(|_| Ended)
+    }
+
+    /// Lists and watches until something fails.
+    async fn follow(&self, backoff: &mut Backoff) -> Result<Failure, Ended> {
+        let (items, mut version) = match self.list().await {
+            Ok(listed) => listed,
+            // The next page of a list that took too long is gone. Unlike for a watch, that is a failure.
+            Err(failure) if failure.cause == Cause::Gone => {
+                return Ok(Failure { cause: Cause::Other, ..failure });
+            }
+            Err(failure) => return Ok(failure),
+        };
+        self.send(What::Listed(items)).await?;
+        loop {
+            let began = os::clock::now();
+            let ended = self.watch(&mut version).await?;
+            let has_lasted = os::clock::now().since(began) >= STEADY_AFTER;
+            if has_lasted {
+                backoff.succeeded();
+            }
+            match ended {
+                Some(failure) => return Ok(failure),
+                // A server that ends watches at once must not be asked all the time.
+                None if !has_lasted => {
+                    return Ok(Failure::new(Cause::Gone, "the watch ended early"));
+                }
+                None => match self.check(&version).await {
+                    Ok(()) => {}
+                    Err(failure) => return Ok(failure),
+                },
+            }
+        }
+    }
+
+    /// Checks that the server's version is not older than the one that is known.
+    async fn check(&self, version: &str) -> Result<(), Failure> {
+        let page = self.page(1, "").await?;
+        let found = text(&page["metadata"]["resourceVersion"]);
+        if is_older(found, version) {
+            let line = "the API server has older data than before; all objects are read again";
+            return Err(Failure::new(Cause::Gone, line));
+        }
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<(Vec<Item>, String), Failure> {
+        let mut items = Vec::new();
+        let mut next = String::new();
+        for _ in 0..PAGES_MAX {
+            let mut page = self.page(PAGE_OBJECTS_MAX, &next).await?;
+            match page.get_mut("items") {
+                Some(Value::Array(objects)) => {
+                    let objects = objects.drain(..);
+                    items.extend(objects.filter_map(|object| item::read(self.source.kind, object)));
+                }
+                Some(Value::Null) => {}
+                // Not an empty list: everything would be removed.
+                Some(_) | None => {
+                    let line = "the answer is not a list of objects; does something answer in place of the API server?";
+                    return Err(Failure::new(Cause::Unusable, line));
+                }
+            }
+            text(&page["metadata"]["continue"]).clone_into(&mut next);
+            if next.is_empty() {
+                return Ok((items, text(&page["metadata"]["resourceVersion"]).to_owned()));
+            }
+            // Parsing a page takes milliseconds, in which nothing else runs.
+            tokio::task::yield_now().await;
+        }
+        let line = format!("the list has more than {PAGES_MAX} pages");
+        Err(Failure::new(Cause::Unusable, line))
+    }
+
+    async fn page(&self, limit: u32, next: &str) -> Result<Value, Failure> {
+        let mut path = self.path();
+        put(&mut path, "limit", &limit.to_string());
+        if !next.is_empty() {
+            put(&mut path, "continue", next);
+        }
+        let request = self.request(&path, "PartialObjectMetadataList")?;
+        self.api.json(request, REQUEST_MAX).await
+    }
+
+    /// Reports changes from `version` on, and keeps it up to date. `None`: the server has ended the watch in order.
+    async fn watch(&self, version: &mut String) -> Result<Option<Failure>, Ended> {
+        // Not all watches of all instances end at the same time.
+        let seconds = WATCH_SECONDS + fastrand::u64(0..30);
+        let mut path = self.path();
+        put(&mut path, "watch", "true");
+        put(&mut path, "allowWatchBookmarks", "true");
+        put(&mut path, "timeoutSeconds", &seconds.to_string());
+        put(&mut path, "resourceVersion", version);
+        let request = match self.request(&path, "PartialObjectMetadata") {
+            Ok(request) => request,
+            Err(failure) => return Ok(Some(failure)),
+        };
+        let mut lines = match self.api.lines(request).await {
+            Ok(lines) => lines,
+            Err(failure) => return Ok(Some(failure)),
+        };
+        loop {
+            let event = tokio::select! {
+                event = timeout(SILENCE_MAX, lines.next()) => event,
+                // The connection may have died without a packet while no API server could be reached.
+                () = self.api.recovered() => return Ok(None),
+            };
+            let event = match event {
+                Ok(Some(Ok(event))) => event,
+                Ok(Some(Err(failure))) => return Ok(Some(failure)),
+                // Silence is no failure; whether the API server answers is found out next.
+                Ok(None) | Err(_) => return Ok(None),
+            };
+            if let Some(failure) = self.event(event, version).await? {
+                return Ok(Some(failure));
+            }
+        }
+    }
+
+    /// Reports an event of a watch. Returns a failure if it is one.
+    async fn event(
+        &self,
+        mut event: Value,
+        version: &mut String,
+    ) -> Result<Option<Failure>, Ended> {
+        let object = event.get_mut("object").map(Value::take).unwrap_or_default();
+        let kind = text(&event["type"]);
+        if kind == "ERROR" {
+            return Ok(Some(Failure::of_status(500, &object)));
+        }
+        let found = text(&object["metadata"]["resourceVersion"]);
+        if !found.is_empty() {
+            found.clone_into(version);
+        }
+        match kind {
+            "ADDED" | "MODIFIED" => {
+                if let Some(item) = item::read(self.source.kind, object) {
+                    self.send(What::Applied(Box::new(item))).await?;
+                }
+            }
+            "DELETED" => {
+                let part = |name: &str| text(&object["metadata"][name]);
+                self.send(What::Deleted(Key::new(part("namespace"), part("name")))).await?;
+            }
+            // Bookmarks have a version only.
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn path(&self) -> String {
+        let mut path = self.source.kind.path(self.version, self.source.namespace.as_deref());
+        path.push('?');
+        if !self.label_selector.is_empty() {
+            put(&mut path, "labelSelector", &self.label_selector);
+        }
+        path
+    }
+
+    fn request(&self, path: &str, metadata_as: &str) -> Result<Request<Vec<u8>>, Failure> {
+        let accept = if self.source.kind.is_metadata_only() {
+            format!("application/json;as={metadata_as};g=meta.k8s.io;v=v1")
+        } else {
+            "application/json".to_owned()
+        };
+        api::built(Request::get(path).header(ACCEPT, accept).body(Vec::new()))
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Adds a parameter to a query.
+fn put(path: &mut String, name: &str, value: &str) {
+    if !path.ends_with(['?', '&']) {
+        path.push('&');
+    }
+    path.push_str(name);
+    path.push('=');
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            path.push(char::from(byte));
+        } else {
+            const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+            path.push('%');
+            path.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            path.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_encoded() {
+        let mut path = String::from("/a?");
+        put(&mut path, "limit", "1");
+        put(&mut path, "continue", "a+/=é&");
+        assert_eq!(path, "/a?limit=1&continue=a%2B%2F%3D%C3%A9%26");
+    }
+}

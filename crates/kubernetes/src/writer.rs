@@ -1,0 +1,469 @@
+//! Writes statuses and Services: a few at a time, each object's newest only, and only while this instance leads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use gateway::objects::Key;
+use gateway::resolve::status::Statuses;
+use http::Method;
+use model::Moment;
+use serde_json::{Value, json};
+
+use crate::api::{self, Api, FIELD_MANAGER, WRITE_MAX};
+use crate::event::Event;
+use crate::expose::service;
+use crate::failure::{Cause, Failure};
+use crate::item::{self, Facts};
+use crate::kinds::{Kind, Versions};
+use crate::pace::Pace;
+use crate::queue::{Ended, Queue};
+use crate::statuses::{Decision, Patch, Wants};
+use crate::store::{Id, Store};
+
+/// At most this many writes at a time.
+const CONCURRENCY_MAX: usize = 8;
+
+/// A write.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Write {
+    /// The Service of a Gateway.
+    Service(Key),
+    /// A Service whose Gateway has gone: it is deleted.
+    Unwanted(Key),
+    /// A status.
+    Status(Id),
+}
+
+/// What is sent for a write.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Patches a status.
+    Patch {
+        /// The object's path.
+        path: String,
+        kind: Kind,
+        patch: Box<Patch>,
+    },
+    /// Creates or updates a Service.
+    Apply { path: String, body: Box<Value> },
+    /// Deletes a Service, if it is the one that is known.
+    Delete { path: String, options: Value },
+}
+
+/// How a write ended.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) write: Write,
+    patch: Option<Box<Patch>>,
+    /// The object afterwards, if it is known.
+    facts: Option<Facts>,
+    result: Result<(), Failure>,
+}
+
+/// All writes.
+pub(crate) struct Writer {
+    wants: Wants,
+    queue: Queue<Write>,
+    pace: Pace,
+    /// The wanted Services, by Gateway.
+    services: BTreeMap<Key, Value>,
+    /// Services that are to be deleted.
+    unwanted: BTreeSet<Key>,
+    /// What the API server refused for good, by Gateway.
+    refused: BTreeMap<Key, Value>,
+    /// What is forbidden.
+    pub(crate) forbidden: BTreeMap<String, Arc<str>>,
+}
+
+impl Writer {
+    pub(crate) fn new(controller_name: Arc<str>) -> Writer {
+        Writer {
+            wants: Wants::new(controller_name),
+            queue: Queue::new(CONCURRENCY_MAX),
+            pace: Pace::default(),
+            services: BTreeMap::new(),
+            unwanted: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            forbidden: BTreeMap::new(),
+        }
+    }
+
+    /// Sets the wanted statuses.
+    pub(crate) fn set_statuses(&mut self, statuses: Arc<Statuses>) {
+        for id in self.wants.set(statuses) {
+            self.queue.push(Write::Status(id));
+        }
+    }
+
+    /// Sets the wanted Services.
+    pub(crate) fn set_services(&mut self, services: BTreeMap<Key, Value>) {
+        let changed = services.iter().filter(|(key, one)| self.services.get(*key) != Some(one));
+        for (gateway, _) in changed {
+            self.queue.push(Write::Service(gateway.clone()));
+        }
+        self.refused.retain(|gateway, _| services.contains_key(gateway));
+        self.services = services;
+    }
+
+    /// Sets the Services that are to be deleted.
+    pub(crate) fn set_unwanted(&mut self, unwanted: BTreeSet<Key>) {
+        for service in unwanted.difference(&self.unwanted) {
+            self.queue.push(Write::Unwanted(service.clone()));
+        }
+        self.unwanted = unwanted;
+    }
+
+    /// Notes that objects have changed.
+    pub(crate) fn touch(&mut self, statuses: impl IntoIterator<Item = Id>) {
+        for id in statuses {
+            self.queue.push(Write::Status(id));
+        }
+    }
+
+    /// Notes that Services have changed.
+    pub(crate) fn touch_services(&mut self) {
+        for gateway in self.services.keys() {
+            self.queue.push(Write::Service(gateway.clone()));
+        }
+        for service in &self.unwanted {
+            self.queue.push(Write::Unwanted(service.clone()));
+        }
+    }
+
+    /// This instance has begun to lead.
+    pub(crate) fn push_all(&mut self, store: &Store) {
+        for id in self.wants.all(store) {
+            self.queue.push(Write::Status(id));
+        }
+        self.touch_services();
+    }
+
+    /// This instance does not lead.
+    pub(crate) fn clear(&mut self) {
+        self.queue.clear();
+        self.forbidden.clear();
+        // They are decided again when it leads again.
+        self.services.clear();
+        self.unwanted.clear();
+    }
+
+    /// Returns how many writes wait or are under way.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Returns when the next write is due, unless it waits for the end of another.
+    pub(crate) fn due(&self, now: Moment) -> Option<Moment> {
+        match self.pace.wait_until(now) {
+            Some(paced) if self.queue.has_waiting() => Some(paced),
+            Some(paced) => self.queue.due().map(|due| due.max(paced)),
+            None => self.queue.due(),
+        }
+    }
+
+    /// Returns a write that is to begin now. `time` is that of new conditions.
+    pub(crate) fn begin(
+        &mut self,
+        store: &Store,
+        versions: &Versions,
+        now: Moment,
+        time: &str,
+    ) -> Option<(Write, Job)> {
+        if self.pace.wait_until(now).is_some() {
+            return None;
+        }
+        loop {
+            let write = self.queue.begin(now)?;
+            let job = match &write {
+                Write::Status(id) => match self.wants.decide(id, store, now, time) {
+                    Decision::Keep => None,
+                    Decision::Write(patch) => versions.get(&id.0).map(|version| Job::Patch {
+                        path: path(id.0, version, &id.1),
+                        kind: id.0,
+                        patch,
+                    }),
+                    Decision::Wait(wait) => {
+                        self.queue.end(&write, Ended::Done, now, 0.0);
+                        self.queue.postpone(write, now, wait);
+                        continue;
+                    }
+                },
+                Write::Service(gateway) => self.service(gateway, store),
+                Write::Unwanted(service) => {
+                    let existing =
+                        store.own_services.get(service).filter(|_| self.unwanted.contains(service));
+                    existing.map(|existing| Job::Delete {
+                        path: path(Kind::OwnService, "v1", service),
+                        options: json!({
+                            "preconditions": {"uid": &*existing.uid, "resourceVersion": &*existing.version}
+                        }),
+                    })
+                }
+            };
+            match job {
+                Some(job) => {
+                    self.pace.begin(now);
+                    return Some((write, job));
+                }
+                None => self.queue.end(&write, Ended::Done, now, 0.0),
+            }
+        }
+    }
+
+    fn service(&self, gateway: &Key, store: &Store) -> Option<Job> {
+        let wanted = self.services.get(gateway)?;
+        if self.refused.get(gateway) == Some(wanted) {
+            return None;
+        }
+        let text = |name: &str| wanted["metadata"][name].as_str().unwrap_or_default();
+        let key = Key::new(text("namespace"), text("name"));
+        let existing = store.own_services.get(&key);
+        if existing.is_some_and(|existing| !service::differs(existing, wanted)) {
+            return None;
+        }
+        let mut body = wanted.clone();
+        if let Some(existing) = existing {
+            // Nothing newer is overwritten.
+            body["metadata"]["resourceVersion"] = (*existing.version).into();
+        }
+        Some(Job::Apply { path: path(Kind::OwnService, "v1", &key), body: Box::new(body) })
+    }
+
+    /// Takes the end of a write. Returns what is to be reported.
+    pub(crate) fn end(&mut self, answer: Answer, store: &mut Store, now: Moment) -> Option<Event> {
+        let Answer { write, patch, facts, result } = answer;
+        if let (Write::Status(id), Some(facts)) = (&write, facts)
+            && store.facts(id).is_some()
+        {
+            store.update_facts(id.clone(), facts);
+        }
+        let what = what(&write);
+        let Err(failure) = result else {
+            self.forbidden.remove(&subject(&write));
+            self.queue.end(&write, Ended::Done, now, 0.0);
+            let (Write::Status(id), Some(patch)) = (&write, patch) else { return None };
+            self.wants.written(id, &patch, now);
+            let object = format!("{} {}", id.0.name(), id.1);
+            return (patch.left_out > 0)
+                .then_some(Event::LeftOut { object, count: patch.left_out });
+        };
+        match failure.cause {
+            Cause::NotFound if is_gone(&write, store) => {
+                self.queue.end(&write, Ended::Done, now, 0.0);
+                None
+            }
+            Cause::Invalid => {
+                match (&write, &patch) {
+                    (Write::Status(id), Some(patch)) => self.wants.refused(id, patch),
+                    (Write::Service(gateway), _) => {
+                        if let Some(wanted) = self.services.get(gateway) {
+                            self.refused.insert(gateway.clone(), wanted.clone());
+                        }
+                    }
+                    _ => {}
+                }
+                self.queue.end(&write, Ended::Done, now, 0.0);
+                Some(Event::Refused { what, error: failure.line })
+            }
+            Cause::Forbidden => {
+                self.queue.end(&write, Ended::Failed(failure.retry_after), now, fastrand::f64());
+                self.forbidden.insert(subject(&write), failure.line);
+                None
+            }
+            // The newer object is known.
+            Cause::Conflict => {
+                self.queue.end(&write, Ended::Outdated, now, fastrand::f64());
+                None
+            }
+            // Not found: an API server that starts offers its kinds one after the other.
+            Cause::NotFound
+            | Cause::Connection
+            | Cause::Timeout
+            | Cause::Unusable
+            | Cause::Unauthorized
+            | Cause::Gone
+            | Cause::Other => {
+                self.queue.end(&write, Ended::Failed(failure.retry_after), now, fastrand::f64());
+                None
+            }
+        }
+    }
+}
+
+fn path(kind: Kind, version: &str, key: &Key) -> String {
+    format!("{}/{}", kind.path(version, Some(&key.namespace)), key.name)
+}
+
+/// What a write does, for people.
+fn what(write: &Write) -> String {
+    match write {
+        Write::Status((kind, key)) => format!("write the status of {} {key}", kind.name()),
+        Write::Service(gateway) => format!("write the Service for Gateway {gateway}"),
+        Write::Unwanted(service) => format!("delete Service {service}"),
+    }
+}
+
+/// What all writes of a kind do: permissions are for kinds.
+fn subject(write: &Write) -> String {
+    match write {
+        Write::Status((kind, _)) => format!("patch {}/status", kind.plural()),
+        Write::Service(_) => "patch and create services".to_owned(),
+        Write::Unwanted(_) => "delete services".to_owned(),
+    }
+}
+
+/// Carries a write out.
+pub(crate) async fn execute(api: Rc<Api>, write: Write, job: Job) -> Answer {
+    let mut answer = Answer { write, patch: None, facts: None, result: Ok(()) };
+    let result = match job {
+        Job::Patch { path, kind, patch } => {
+            let patched = patch_status(&api, &path, kind, &patch).await;
+            answer.patch = Some(patch);
+            patched.map(|(facts, result)| {
+                answer.facts = facts;
+                result
+            })
+        }
+        Job::Apply { path, body } => {
+            let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
+            let request =
+                api::with_json(Method::PATCH, &path, "application/apply-patch+yaml", &body);
+            send(&api, request).await.map(|_| Ok(()))
+        }
+        Job::Delete { path, options } => {
+            let request = api::with_json(Method::DELETE, &path, "application/json", &options);
+            send(&api, request).await.map(|_| Ok(()))
+        }
+    };
+    answer.result = result.and_then(|result| result);
+    answer
+}
+
+type Request = Result<http::Request<Vec<u8>>, Failure>;
+
+async fn send(api: &Api, request: Request) -> Result<Value, Failure> {
+    api.json(request?, WRITE_MAX).await
+}
+
+/// Patches a status. After a conflict, returns the newer object for the next attempt.
+async fn patch_status(
+    api: &Api,
+    path: &str,
+    kind: Kind,
+    patch: &Patch,
+) -> Result<(Option<Facts>, Result<(), Failure>), Failure> {
+    let facts = |object: Value| item::read(kind, object).map(|item| item.facts);
+    let status = format!("{path}/status?fieldManager={FIELD_MANAGER}");
+    let request =
+        api::with_json(Method::PATCH, &status, "application/merge-patch+json", &patch.body);
+    match send(api, request).await {
+        Ok(object) => Ok((facts(object), Ok(()))),
+        Err(conflict) if conflict.cause == Cause::Conflict => {
+            let object = send(api, api::get(path)).await?;
+            Ok((facts(object), Err(conflict)))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Returns whether what a write is for no longer exists.
+fn is_gone(write: &Write, store: &Store) -> bool {
+    match write {
+        Write::Status(id) => store.facts(id).is_none(),
+        Write::Service(_) => false,
+        Write::Unwanted(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pace::BURST;
+
+    const NOW: Moment = Moment::ZERO;
+
+    fn key(name: &str) -> Key {
+        Key::new("weir", name)
+    }
+
+    /// A store with one Service that Weir made.
+    fn store(version: &str) -> Store {
+        let mut store = Store::default();
+        let object = json!({"metadata": {
+            "namespace": "weir", "name": "s", "uid": "u", "resourceVersion": version,
+            "annotations": {"weir.dev/gateway": "n/g"}
+        }});
+        store.apply(Kind::OwnService, item::read(Kind::OwnService, object).unwrap());
+        store
+    }
+
+    fn answer(write: Write, cause: Option<Cause>) -> Answer {
+        let result = cause.map_or(Ok(()), |cause| Err(Failure::new(cause, "why")));
+        Answer { write, patch: None, facts: None, result }
+    }
+
+    fn begin(writer: &mut Writer, store: &Store, now: Moment) -> Option<(Write, Job)> {
+        writer.begin(store, &Versions::new(), now, "now")
+    }
+
+    #[test]
+    fn only_the_service_that_is_known_is_deleted() {
+        let mut writer = Writer::new("a/b".into());
+        let mut store = store("7");
+        writer.set_unwanted([key("s"), key("unknown")].into());
+        let (write, job) = begin(&mut writer, &store, NOW).unwrap();
+        let Job::Delete { path, options } = job else { panic!("{job:?}") };
+        assert_eq!(path, "/api/v1/namespaces/weir/services/s");
+        assert_eq!(options, json!({"preconditions": {"uid": "u", "resourceVersion": "7"}}));
+        assert!(begin(&mut writer, &store, NOW).is_none());
+        // It has changed in the meantime, and then it is needed again.
+        assert_eq!(writer.end(answer(write, Some(Cause::Conflict)), &mut store, NOW), None);
+        let (write, _) = begin(&mut writer, &store, NOW).unwrap();
+        writer.set_unwanted(BTreeSet::new());
+        writer.end(answer(write, Some(Cause::Conflict)), &mut store, NOW);
+        let due = writer.due(NOW).unwrap();
+        assert!(begin(&mut writer, &store, due).is_none());
+        assert_eq!(writer.waiting(), 0);
+    }
+
+    #[test]
+    fn writes_have_a_steady_rate_after_a_burst() {
+        let mut writer = Writer::new("a/b".into());
+        let mut store = Store::default();
+        let services = (0..BURST + 50).map(|number| {
+            let name = format!("s{number}");
+            let service = json!({"metadata": {"namespace": "weir", "name": name}});
+            (key(&name), service)
+        });
+        writer.set_services(services.collect());
+        let mut count = 0;
+        while let Some((write, _)) = begin(&mut writer, &store, NOW) {
+            count += 1;
+            writer.end(answer(write, None), &mut store, NOW);
+        }
+        assert_eq!((count, writer.waiting()), (BURST, 50));
+        let due = writer.due(NOW).unwrap();
+        assert!(begin(&mut writer, &store, due).is_some());
+        assert!(begin(&mut writer, &store, due).is_none());
+    }
+
+    #[test]
+    fn what_is_forbidden_is_noted_until_it_is_permitted() {
+        let mut writer = Writer::new("a/b".into());
+        let mut store = store("7");
+        writer.set_unwanted([key("s")].into());
+        let (write, _) = begin(&mut writer, &store, NOW).unwrap();
+        writer.end(answer(write, Some(Cause::Forbidden)), &mut store, NOW);
+        assert!(writer.forbidden.contains_key("delete services"));
+        let due = writer.due(NOW).unwrap();
+        let (write, _) = begin(&mut writer, &store, due).unwrap();
+        writer.end(answer(write, None), &mut store, due);
+        assert!(writer.forbidden.is_empty());
+        // What can never succeed is reported.
+        writer.touch_services();
+        let (write, _) = begin(&mut writer, &store, due).unwrap();
+        let event = writer.end(answer(write, Some(Cause::Invalid)), &mut store, due);
+        assert!(matches!(event, Some(Event::Refused { .. })), "{event:?}");
+    }
+}

@@ -1,0 +1,639 @@
+//! Against a small API server with faults (`fake`). Every wait is for a condition; no test judges by time.
+
+#![cfg(feature = "client")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    missing_docs,
+    reason = "a helper that fails fails its test"
+)]
+
+mod fake;
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fake::{Cluster, text};
+use gateway::objects::Key;
+use gateway::served::{InForce, Served};
+use kubernetes::{Event, Exposure, Handle, Health, Settings};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// The longest that a condition is waited for.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+struct Weir {
+    handle: Handle,
+    in_force: watch::Sender<Arc<InForce>>,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+fn settings(cluster: &Cluster) -> Settings {
+    Settings {
+        kubeconfig: Some(cluster.kubeconfig()),
+        controller_name: "a.example/weir".into(),
+        namespaces: None,
+        identity: "weir-0".into(),
+        namespace: "weir".into(),
+        lease: "weir".into(),
+        zone: None,
+        exposure: Exposure::Services {
+            selector: [("app".to_owned(), "weir".to_owned())].into(),
+            port_first: 20_000,
+            port_last: 20_010,
+            listen: "::".parse().unwrap(),
+        },
+        features: vec!["Gateway", "HTTPRoute"],
+        allow_external_names: false,
+        checks: gateway::resolve::Checks::none(),
+    }
+}
+
+fn start(settings: Settings) -> Weir {
+    let events: Arc<Mutex<Vec<Event>>> = Arc::default();
+    let (in_force, receiver) = watch::channel(Arc::default());
+    let seen = Arc::clone(&events);
+    let report = Box::new(move |event: Event| seen.lock().unwrap().push(event));
+    let handle = kubernetes::start(settings, receiver, report).unwrap();
+    Weir { handle, in_force, events }
+}
+
+/// Waits for a condition.
+async fn wait<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let waited = async {
+        loop {
+            if let Some(found) = condition() {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(WAIT_MAX, waited).await.unwrap_or_else(|_| panic!("waited for: {what}"))
+}
+
+impl Weir {
+    fn served(&self) -> Arc<Served> {
+        self.handle.served.borrow().clone()
+    }
+
+    fn health(&self) -> Arc<Health> {
+        self.handle.health.borrow().clone()
+    }
+
+    /// Serves everything from now on.
+    fn obey(&self) {
+        let all = InForce { generation: u64::MAX, ..InForce::default() };
+        self.in_force.send_replace(Arc::new(all));
+    }
+
+    fn has_event(&self, is_it: impl Fn(&Event) -> bool) -> bool {
+        self.events.lock().unwrap().iter().any(is_it)
+    }
+
+    /// Returns the names of the routes of the Gateway `n/gw`.
+    fn routes(&self) -> BTreeSet<String> {
+        routes(&self.served())
+    }
+
+    async fn wait_for_routes(&self, expected: &[&str]) {
+        let expected: BTreeSet<String> = expected.iter().map(|one| (*one).to_owned()).collect();
+        let what = format!("the routes {expected:?}");
+        wait(&what, || (self.routes() == expected).then_some(())).await;
+    }
+}
+
+fn routes(served: &Served) -> BTreeSet<String> {
+    let gateway = served.gateways.get(&Key::new("n", "gw"));
+    let listeners = gateway.iter().flat_map(|gateway| gateway.ports.values().flatten());
+    let routes = listeners.flat_map(|listener| &listener.routes);
+    routes.map(|attached| attached.route.key.name.to_string()).collect()
+}
+
+fn class() -> Value {
+    json!({"kind": "GatewayClass", "metadata": {"name": "c"}, "spec": {"controllerName": "a.example/weir"}})
+}
+
+fn gateway(name: &str) -> Value {
+    json!({
+        "kind": "Gateway", "metadata": {"namespace": "n", "name": name},
+        "spec": {
+            "gatewayClassName": "c",
+            "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]
+        }
+    })
+}
+
+fn service(name: &str) -> Value {
+    json!({"kind": "Service", "metadata": {"namespace": "n", "name": name}, "spec": {"ports": [{"port": 80}]}})
+}
+
+fn route(name: &str, service: &str) -> Value {
+    json!({
+        "kind": "HTTPRoute", "metadata": {"namespace": "n", "name": name},
+        "spec": {
+            "parentRefs": [{"name": "gw"}], "hostnames": [format!("{name}.example")],
+            "rules": [{"backendRefs": [{"name": service, "port": 80}]}]
+        }
+    })
+}
+
+fn slice(addresses: &[&str]) -> Value {
+    let endpoints: Vec<Value> = addresses.iter().map(|one| json!({"addresses": [one]})).collect();
+    json!({
+        "kind": "EndpointSlice",
+        "metadata": {"namespace": "n", "name": "s-1", "labels": {"kubernetes.io/service-name": "s"}},
+        "addressType": "IPv4", "endpoints": endpoints, "ports": [{"port": 8080}]
+    })
+}
+
+/// A cluster with one Gateway, one route and one Service.
+fn cluster() -> Cluster {
+    let cluster = Cluster::start();
+    for object in [class(), gateway("gw"), service("s"), route("r", "s"), slice(&["10.0.0.1"])] {
+        cluster.put(object);
+    }
+    cluster
+}
+
+/// Returns the status of a condition.
+fn condition(object: &Value, list: &str, kind: &str) -> Option<(String, String)> {
+    let conditions = object.pointer(list)?.as_array()?;
+    let found = conditions.iter().find(|one| one["type"] == kind)?;
+    Some((text(found, "/status").to_owned(), text(found, "/reason").to_owned()))
+}
+
+fn is_true(object: Option<Value>, list: &str, kind: &str) -> bool {
+    object.is_some_and(|object| {
+        condition(&object, list, kind).is_some_and(|(status, _)| status == "True")
+    })
+}
+
+#[tokio::test]
+async fn nothing_is_served_before_everything_was_read_once() {
+    let cluster = cluster();
+    cluster.fail("/secrets", 500);
+    let weir = start(settings(&cluster));
+    wait("only Secrets to be awaited", || {
+        let awaited = &weir.health().awaited;
+        (awaited.len() == 1 && awaited.contains("secrets")).then_some(())
+    })
+    .await;
+    assert!(!weir.served().is_complete);
+    cluster.fail("/secrets", 403);
+    wait("the refusal to be reported", || {
+        weir.health().forbidden.contains("list secrets").then_some(())
+    })
+    .await;
+    assert!(!weir.served().is_complete);
+    cluster.fail("/secrets", 0);
+    weir.wait_for_routes(&["r"]).await;
+    assert!(weir.served().is_complete && weir.health().awaited.is_empty());
+    wait("the permission", || weir.health().forbidden.is_empty().then_some(())).await;
+    wait("a connection", || weir.health().is_connected.then_some(())).await;
+    let pods = weir.handle.pods.borrow()[&(Key::new("n", "s"), None)].clone();
+    assert_eq!(pods[0].address, "10.0.0.1:8080".parse().unwrap());
+    assert!(weir.has_event(|event| *event == Event::Complete));
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn statuses_are_written_when_they_are_true() {
+    let cluster = cluster();
+    let weir = start(settings(&cluster));
+    // The leader makes a Service, from which the instances learn where to listen.
+    let binding =
+        wait("a binding", || weir.served().bindings.get(&(Key::new("n", "gw"), 80)).copied()).await;
+    assert_eq!(binding, "[::]:20000".parse().unwrap());
+    let find = || {
+        let state = cluster.state.lock().unwrap();
+        let services = state.data.objects["services"].values();
+        services.into_iter().find(|one| one["metadata"]["namespace"] == "weir").cloned()
+    };
+    let made = find().unwrap();
+    assert_eq!(made["spec"]["ports"][0]["targetPort"], 20_000);
+    assert_eq!(made["spec"]["selector"], json!({"app": "weir"}));
+    assert!(
+        cluster.get("gateways", "n", "gw").unwrap().get("status").is_none(),
+        "it is not in force"
+    );
+
+    cluster.change(|state| state.faults.conflicts = 3);
+    weir.obey();
+    let status = "/status/parents/0/conditions";
+    wait("the status of the route", || {
+        is_true(cluster.get("httproutes", "n", "r"), status, "Accepted").then_some(())
+    })
+    .await;
+    let programmed =
+        || condition(&cluster.get("gateways", "n", "gw")?, "/status/conditions", "Programmed");
+    let expected = ("False".to_owned(), "AddressNotAssigned".to_owned());
+    wait("no address", || (programmed()? == expected).then_some(())).await;
+    let class = || cluster.get("gatewayclasses", "", "c");
+    wait("the class", || is_true(class(), "/status/conditions", "Accepted").then_some(())).await;
+
+    // The load balancer has an address.
+    let mut made = made;
+    made["status"] = json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}});
+    cluster.put(made.clone());
+    wait("an address", || {
+        let gateway = cluster.get("gateways", "n", "gw")?;
+        (text(&gateway, "/status/addresses/0/value") == "192.0.2.1").then_some(())
+    })
+    .await;
+    assert_eq!(programmed().unwrap().0, "True");
+
+    // Written again if someone removes it, and deleted when its Gateway belongs to another controller.
+    cluster.delete("services", "weir", text(&made, "/metadata/name"));
+    wait("the Service again", || {
+        find().filter(|one| one["spec"]["ports"][0]["targetPort"] == 20_000)
+    })
+    .await;
+    cluster.put(json!({
+        "kind": "GatewayClass", "metadata": {"name": "other"}, "spec": {"controllerName": "a.example/other"}
+    }));
+    let mut moved = gateway("gw");
+    moved["spec"]["gatewayClassName"] = "other".into();
+    cluster.put(moved);
+    wait("no Service", || find().is_none().then_some(())).await;
+    wait("no entry of Weir", || {
+        let route = cluster.get("httproutes", "n", "r")?;
+        (route["status"]["parents"] == json!([])).then_some(())
+    })
+    .await;
+
+    // Everything is written: nothing is written any more.
+    wait("the end of all writes", || (weir.health().writes_waiting == 0).then_some(())).await;
+    let before = cluster.state.lock().unwrap().count("/status");
+    cluster.put(service("unrelated"));
+    cluster.put(route("later", "s"));
+    wait("the next route", || {
+        cluster.get("httproutes", "n", "later")?.get("status").is_none().then_some(())
+    })
+    .await;
+    assert_eq!(cluster.state.lock().unwrap().count("/status"), before);
+    weir.handle.stop();
+    // The Lease was given up.
+    let lease = cluster.get("leases", "weir", "weir").unwrap();
+    assert_eq!(lease["spec"]["holderIdentity"], "");
+}
+
+#[tokio::test]
+async fn a_port_that_the_balancer_does_not_listen_on_is_not_programmed() {
+    let cluster = cluster();
+    let weir = start(settings(&cluster));
+    weir.obey();
+    let find = || {
+        let state = cluster.state.lock().unwrap();
+        let services = state.data.objects["services"].values();
+        services.into_iter().find(|one| one["metadata"]["namespace"] == "weir").cloned()
+    };
+    let mut made = wait("a Service", find).await;
+    made["status"] = json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}});
+    cluster.put(made);
+    let programmed =
+        || condition(&cluster.get("gateways", "n", "gw")?, "/status/conditions", "Programmed");
+    wait("a Gateway that is served", || (programmed()?.0 == "True").then_some(())).await;
+
+    let not_bound = |why: &str| {
+        let not_bound = [((Key::new("n", "gw"), 80), why.into())].into();
+        weir.in_force.send_replace(Arc::new(InForce { generation: u64::MAX, not_bound }));
+    };
+    not_bound("address in use");
+    wait("the reason in the status", || {
+        let gateway = cluster.get("gateways", "n", "gw")?;
+        let conditions = gateway.pointer("/status/listeners/0/conditions")?.as_array()?;
+        conditions.iter().any(|one| text(one, "/message").contains("address in use")).then_some(())
+    })
+    .await;
+    assert_eq!(programmed().unwrap(), ("False".to_owned(), "Pending".to_owned()));
+    weir.obey();
+    wait("a Gateway that is served", || (programmed()?.0 == "True").then_some(())).await;
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn faults_never_take_anything_away() {
+    let cluster = cluster();
+    let weir = start(settings(&cluster));
+    weir.wait_for_routes(&["r"]).await;
+    // Whatever is published from now on has the route.
+    let mut served = weir.handle.served.clone();
+    let watched = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async move {
+            while served.changed().await.is_ok() {
+                let served = served.borrow_and_update();
+                assert!(served.is_complete && routes(&served).contains("r"), "{served:?}");
+            }
+        });
+    });
+
+    // The versions are too old to be watched on.
+    cluster.change(|state| {
+        state.put(route("gone", "s"));
+    });
+    weir.wait_for_routes(&["gone", "r"]).await;
+    cluster.compact();
+    cluster.cut();
+    cluster.change(|state| {
+        state.put(route("a", "s"));
+    });
+    cluster.delete("httproutes", "n", "gone");
+    cluster.compact();
+    weir.wait_for_routes(&["a", "r"]).await;
+
+    // Permissions are taken away.
+    cluster.fail("/httproutes", 403);
+    cluster.cut();
+    wait("the refusal to be reported", || {
+        weir.health().forbidden.contains("list httproutes").then_some(())
+    })
+    .await;
+    cluster.put(route("b", "s"));
+    assert_eq!(weir.routes().len(), 2);
+    cluster.fail("/httproutes", 0);
+    weir.wait_for_routes(&["a", "b", "r"]).await;
+    assert!(weir.has_event(
+        |event| matches!(event, Event::Forbidden { what, .. } if what == "list httproutes")
+    ));
+    assert!(weir.has_event(
+        |event| matches!(event, Event::Permitted { what } if what == "list httproutes")
+    ));
+
+    // Errors, and no answer at all.
+    for status in [500, 429, 401] {
+        cluster.fail("/", status);
+        cluster.cut();
+        wait("an outage", || (!weir.health().is_connected).then_some(())).await;
+        cluster.put(route(&format!("s{status}"), "s"));
+        cluster.fail("/", 0);
+        wait("the end of the outage", || weir.health().is_connected.then_some(())).await;
+    }
+    weir.wait_for_routes(&["a", "b", "r", "s401", "s429", "s500"]).await;
+    cluster.change(|state| state.faults.is_down = true);
+    cluster.cut();
+    wait("an outage", || (!weir.health().is_connected).then_some(())).await;
+    cluster.delete("httproutes", "n", "a");
+    cluster.change(|state| state.faults.is_down = false);
+    weir.wait_for_routes(&["b", "r", "s401", "s429", "s500"]).await;
+    assert!(weir.has_event(|event| matches!(event, Event::Disconnected { .. })));
+    weir.handle.stop();
+    watched.join().unwrap();
+}
+
+#[tokio::test]
+async fn an_older_state_is_restored() {
+    let cluster = cluster();
+    let weir = start(settings(&cluster));
+    weir.obey();
+    weir.wait_for_routes(&["r"]).await;
+    let backup = cluster.change(|state| state.data.clone());
+    for number in 0..20 {
+        cluster.put(route("later", &format!("s{number}")));
+    }
+    weir.wait_for_routes(&["later", "r"]).await;
+    cluster.change(|state| {
+        state.faults.is_down = true;
+    });
+    cluster.cut();
+    wait("an outage", || (!weir.health().is_connected).then_some(())).await;
+    cluster.change(|state| {
+        state.data = backup;
+        state.faults.is_down = false;
+        state.put(route("other", "s"));
+    });
+    weir.wait_for_routes(&["other", "r"]).await;
+    // It goes on from there, and statuses are written to the restored objects.
+    cluster.put(route("next", "s"));
+    weir.wait_for_routes(&["next", "other", "r"]).await;
+    let status = "/status/parents/0/conditions";
+    for name in ["r", "other", "next"] {
+        wait("statuses", || {
+            is_true(cluster.get("httproutes", "n", name), status, "Accepted").then_some(())
+        })
+        .await;
+    }
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn pods_change_without_resolving() {
+    let cluster = cluster();
+    let weir = start(settings(&cluster));
+    wait("a binding", || (!weir.served().bindings.is_empty()).then_some(())).await;
+    let (generation, resolved) = (weir.served().generation, weir.health().resolved);
+    let port = (Key::new("n", "s"), None);
+    for addresses in [&["10.0.0.1", "10.0.0.2"][..], &[], &["10.0.0.3"]] {
+        cluster.put(slice(addresses));
+        wait("the Pods", || {
+            let pods = weir.handle.pods.borrow().get(&port).cloned()?;
+            let found: Vec<String> = pods.iter().map(|pod| pod.address.ip().to_string()).collect();
+            (found == addresses).then_some(())
+        })
+        .await;
+    }
+    assert_eq!((weir.served().generation, weir.health().resolved), (generation, resolved));
+    // Services that no Gateway uses have no Pods here.
+    assert_eq!(weir.handle.pods.borrow().len(), 1);
+    cluster.delete("httproutes", "n", "r");
+    wait("no Pods", || weir.handle.pods.borrow().is_empty().then_some(())).await;
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn only_one_instance_writes() {
+    let cluster = cluster();
+    let first = start(settings(&cluster));
+    first.obey();
+    wait("a leader", || first.health().is_leading.then_some(())).await;
+    let second = start(Settings { identity: "weir-1".into(), ..settings(&cluster) });
+    second.obey();
+    second.wait_for_routes(&["r"]).await;
+    // Both listen where the Service of the leader says.
+    let key = (Key::new("n", "gw"), 80);
+    let binding = wait("a binding", || second.served().bindings.get(&key).copied()).await;
+    assert_eq!(first.served().bindings[&key], binding);
+    wait("the first status", || cluster.get("httproutes", "n", "r")?.get("status").map(drop)).await;
+    assert!(!second.health().is_leading);
+    // It gives the Lease up when its drain begins, and goes on reading.
+    let mut first = first;
+    first.handle.leave();
+    wait("another leader", || second.health().is_leading.then_some(())).await;
+    assert!(!first.health().is_leading);
+    cluster.put(route("drained", "s"));
+    first.wait_for_routes(&["drained", "r"]).await;
+    first.handle.stop();
+    cluster.put(route("next", "s"));
+    wait("the next status", || cluster.get("httproutes", "n", "next")?.get("status").map(drop))
+        .await;
+    // The Service is as the first leader made it.
+    assert_eq!(second.served().bindings[&key], binding);
+    second.handle.stop();
+}
+
+#[tokio::test]
+async fn instances_with_one_name_are_told_apart() {
+    let cluster = cluster();
+    let all = [start(settings(&cluster)), start(settings(&cluster))];
+    for weir in &all {
+        weir.obey();
+        weir.wait_for_routes(&["r"]).await;
+    }
+    wait("a leader", || all.iter().any(|weir| weir.health().is_leading).then_some(())).await;
+    for name in ["a", "b", "c"] {
+        cluster.put(route(name, "s"));
+        wait("a status", || cluster.get("httproutes", "n", name)?.get("status").map(drop)).await;
+        assert_eq!(all.iter().filter(|weir| weir.health().is_leading).count(), 1);
+    }
+    let lease = cluster.get("leases", "weir", "weir").unwrap();
+    assert!(text(&lease, "/spec/holderIdentity").starts_with("weir-0_"), "{lease}");
+    for weir in all {
+        weir.handle.stop();
+    }
+}
+
+#[tokio::test]
+async fn kinds_can_be_missing_and_installed_later() {
+    let cluster = cluster();
+    cluster.change(|state| {
+        state.kinds.remove("tlsroutes");
+        state.kinds.remove("httproutes");
+    });
+    let weir = start(settings(&cluster));
+    wait("the kinds to be awaited", || {
+        weir.health().awaited.contains("the kinds of the Gateway API").then_some(())
+    })
+    .await;
+    assert!(!weir.served().is_complete);
+    cluster.change(|state| state.kinds.insert("httproutes".to_owned()));
+    weir.wait_for_routes(&["r"]).await;
+    assert_eq!(weir.health().absent, ["TLSRoute"].into());
+    assert!(weir.has_event(|event| *event == Event::Absent { kinds: vec!["TLSRoute"] }));
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn only_config_maps_that_are_referred_to_are_read() {
+    let cluster = cluster();
+    let map = |name: &str, text: &str| json!({"kind": "ConfigMap", "metadata": {"namespace": "n", "name": name}, "data": {"ca.crt": text}});
+    let certificate = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
+    cluster.put(map("ca", certificate));
+    cluster.put(map("other", certificate));
+    cluster.put(json!({
+        "kind": "BackendTLSPolicy", "metadata": {"namespace": "n", "name": "p"},
+        "spec": {
+            "targetRefs": [{"group": "", "kind": "Service", "name": "s"}],
+            "validation": {
+                "caCertificateRefs": [{"group": "", "kind": "ConfigMap", "name": "ca"}],
+                "hostname": "s.example"
+            }
+        }
+    }));
+    let weir = start(settings(&cluster));
+    weir.obey();
+    let resolved = || {
+        let policy = cluster.get("backendtlspolicies", "n", "p")?;
+        condition(&policy, "/status/ancestors/0/conditions", "ResolvedRefs")
+            .map(|(status, _)| status)
+    };
+    wait("a valid policy", || (resolved()? == "True").then_some(())).await;
+    cluster.put(map("ca", "damaged"));
+    wait("an invalid policy", || (resolved()? == "False").then_some(())).await;
+    cluster.put(map("ca", certificate));
+    wait("a valid policy", || (resolved()? == "True").then_some(())).await;
+    cluster.delete("configmaps", "n", "ca");
+    wait("an invalid policy", || (resolved()? == "False").then_some(())).await;
+    assert_eq!(cluster.state.lock().unwrap().count("configmaps/other"), 0);
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn objects_that_cannot_be_read_are_absent() {
+    let cluster = cluster();
+    let mut damaged = route("damaged", "s");
+    damaged["spec"]["rules"] = "none".into();
+    cluster.put(damaged);
+    let weir = start(settings(&cluster));
+    weir.wait_for_routes(&["r"]).await;
+    wait("the report", || {
+        weir.health().unreadable.contains_key("HTTPRoute n/damaged").then_some(())
+    })
+    .await;
+    cluster.put(route("damaged", "s"));
+    weir.wait_for_routes(&["damaged", "r"]).await;
+    wait("no report", || weir.health().unreadable.is_empty().then_some(())).await;
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn single_namespaces_are_watched_one_by_one() {
+    let cluster = cluster();
+    let mut other = route("other", "s");
+    other["metadata"]["namespace"] = "m".into();
+    cluster.put(other);
+    let settings =
+        Settings { namespaces: Some(vec!["n".into(), "o".into()]), ..settings(&cluster) };
+    let weir = start(settings);
+    weir.wait_for_routes(&["r"]).await;
+    let requests = cluster.state.lock().unwrap().requests.clone();
+    let is_lists = |path: &str| {
+        requests.iter().any(|one| one.split('?').next() == Some(&format!("GET {path}")))
+    };
+    assert!(is_lists("/api/v1/namespaces/o/secrets") && !is_lists("/api/v1/secrets"));
+    assert!(is_lists("/api/v1/namespaces/weir/services"), "the Services that Weir makes");
+    assert!(is_lists("/apis/gateway.networking.k8s.io/v1/gatewayclasses"));
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn gateways_share_a_pool_of_addresses() {
+    let cluster = cluster();
+    let addresses: Vec<IpAddr> =
+        ["192.0.2.1", "192.0.2.2"].iter().map(|one| one.parse().unwrap()).collect();
+    let weir = start(Settings { exposure: Exposure::Pool { addresses }, ..settings(&cluster) });
+    weir.obey();
+    cluster.put(gateway("second"));
+    cluster.put(gateway("third"));
+    let address = |name: &str| {
+        let binding = weir.served().bindings.get(&(Key::new("n", name), 80)).copied();
+        binding.map(|address| address.to_string())
+    };
+    wait("two addresses", || {
+        (address("gw")? == "192.0.2.1:80" && address("second")? == "192.0.2.2:80").then_some(())
+    })
+    .await;
+    wait("a report", || {
+        weir.has_event(
+            |event| matches!(event, Event::NotExposed { gateway, .. } if gateway == "n/third"),
+        )
+        .then_some(())
+    })
+    .await;
+    wait("a status", || {
+        let second = cluster.get("gateways", "n", "second")?;
+        (text(&second, "/status/addresses/0/value") == "192.0.2.2").then_some(())
+    })
+    .await;
+    // It keeps its address when an older one is gone.
+    cluster.delete("gateways", "n", "gw");
+    wait("the free address", || (address("third")? == "192.0.2.1:80").then_some(())).await;
+    assert_eq!(address("second").unwrap(), "192.0.2.2:80");
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn long_lists_are_read_in_pages() {
+    let cluster = cluster();
+    cluster.change(|state| {
+        for number in 0..600 {
+            state.put(route(&format!("r{number}"), "s"));
+        }
+    });
+    let weir = start(settings(&cluster));
+    wait("all routes", || (weir.routes().len() == 601).then_some(())).await;
+    assert!(cluster.state.lock().unwrap().count("/httproutes?limit=250&continue=") >= 2);
+    weir.handle.stop();
+}

@@ -1,0 +1,85 @@
+{{- define "weir.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 55 | trimSuffix "-" -}}
+{{- else if contains "weir" .Release.Name -}}
+{{- .Release.Name | trunc 55 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-weir" (.Release.Name | trunc 50 | trimSuffix "-") -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Names of objects without a namespace. */}}
+{{- define "weir.clusterName" -}}
+{{- printf "%s:%s" .Release.Namespace (include "weir.fullname" .) -}}
+{{- end -}}
+
+{{/* Weir's Services for Gateways select the Pods by these, too. */}}
+{{- define "weir.selector" -}}
+app.kubernetes.io/name: weir
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "weir.labels" -}}
+{{ include "weir.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end -}}
+
+{{- define "weir.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "weir.fullname" .) -}}
+{{- else -}}
+{{- required "serviceAccount.name is missing: name the ServiceAccount, or set serviceAccount.create" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "weir.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{- printf "%s@%s" .repository .digest -}}
+{{- else -}}
+{{- printf "%s:%s" .repository (.tag | default $.Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The Lease's name: as Weir makes it of the controllerName. */}}
+{{- define "weir.lease" -}}
+{{- printf "weir-%s" (regexReplaceAll "[^a-z0-9]" (lower .Values.controllerName) "-" | trunc 200 | trimAll "-") -}}
+{{- end -}}
+
+{{/* The table [kubernetes], which takes effect at the start of a Pod only. */}}
+{{- define "weir.kubernetes" -}}
+[kubernetes]
+controller = {{ .Values.controllerName | quote }}
+namespace = {{ .Release.Namespace | quote }}
+{{- with .Values.namespaces }}
+namespaces = {{ toJson . }}
+{{- end }}
+pods = { "app.kubernetes.io/name" = "weir", "app.kubernetes.io/instance" = {{ .Release.Name | quote }} }
+port_first = {{ int .Values.ports.first }}
+port_last = {{ int .Values.ports.last }}
+{{- end -}}
+
+{{/* What Weir reads in each namespace, and the statuses that it writes. An object is read again if a write of its status
+conflicts with another one. Of Secrets and ConfigMaps, the lists have the metadata only; those that something refers to
+are read. */}}
+{{- define "weir.rules" -}}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gateways, listenersets, httproutes, grpcroutes, tlsroutes, tcproutes, backendtlspolicies]
+  verbs: [get, list, watch]
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [referencegrants]
+  verbs: [list, watch]
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gateways/status, listenersets/status, httproutes/status, grpcroutes/status, tlsroutes/status, tcproutes/status, backendtlspolicies/status]
+  verbs: [patch]
+- apiGroups: [""]
+  resources: [services]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [secrets, configmaps]
+  verbs: [get, list, watch]
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [list, watch]
+{{- end -}}

@@ -12,6 +12,11 @@
 #   make lab    reproduce and solve nine incidents (25 minutes at most; root; one needs Go)
 #   make interop real HTTP/2 and gRPC clients and servers on both sides of Weir (20 minutes at most; needs
 #               Go, Node and Java, PyPI and the Go module proxy); not part of CI
+#   make kubernetes check the Helm chart and run the conformance suite of the Gateway API against Weir, in test clusters
+#               with Kubernetes' own API server (15 minutes, and as long again for the first build; root; needs Go and
+#               the Go module proxy); not part of CI
+#   make kubernetes-scale measure in that cluster how fast changes of routes take effect (10 minutes with 5000 routes);
+#               needs a quiet machine; not part of CI
 #   make browser check the dashboard, and use it in Chromium before a real balancer (5 minutes; needs Node and npm's
 #               registry); not part of CI, except for one case in `make prove`
 #   make soak   five minutes of full load with reloads and kills: memory and descriptors stay flat
@@ -27,7 +32,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target in `make prove`; three times as long with PROVE=long.
 FUZZ_SECONDS ?= $(if $(filter long,$(PROVE)),60,20)
 
-.PHONY: help run test check prove measure race lab interop browser soak deny peers pebble oauth2-proxy otel-collector consul nomad prove-peers
+.PHONY: help run test check prove measure race lab interop kubernetes kubernetes-scale browser soak deny peers pebble oauth2-proxy otel-collector consul nomad prove-peers
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -73,7 +78,7 @@ test: peers
 check:
 	@$(CARGO) fmt --all --check
 	$(CARGO) run --quiet --package xtask -- arrows
-	$(CARGO) clippy --quiet --workspace --all-targets -- --deny warnings
+	$(CARGO) clippy --quiet --workspace --all-targets --features weir/kubernetes -- --deny warnings
 
 # Licences and origins of what is built in. It is part of `prove`, not of `check`, which needs nothing
 # but the Rust toolchain.
@@ -123,6 +128,22 @@ lab: peers consul
 interop:
 	@$(CARGO) build --quiet --package weir
 	interop/run --json target/interop.json $(INTEROP)
+
+# KUBERNETES="--run HTTPRouteCORS" runs this alone, KUBERNETES="--channel experimental" uses the experimental CRDs;
+# scripts/kubernetes-conformance --help says more.
+kubernetes:
+	@$(CARGO) build --quiet --workspace --features weir/kubernetes
+	program=$(CURDIR)/target/weir-kubernetes
+	cp target/debug/weir "$$program"
+	scripts/kubernetes-helm --weir "$$program"
+	scripts/kubernetes-conformance --image weir="$$program" --manifests packaging/kubernetes \
+	  --profiles GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TLS,GATEWAY-TCP $(KUBERNETES)
+
+# KUBERNETES_SCALE="--routes 1000 --pods 1" measures this; scripts/kubernetes-scale --help says more.
+kubernetes-scale:
+	@$(CARGO) build --release --package weir --features weir/kubernetes
+	scripts/kubernetes-scale --image weir=$(CURDIR)/target/release/weir --json target/kubernetes-scale.json \
+	  --routes 5000 --pod-changes 6 $(KUBERNETES_SCALE)
 
 browser: peers
 	@$(CARGO) build --quiet --package weir

@@ -220,8 +220,9 @@ fn a_change_of_the_file_is_noticed_when_it_is_over() {
     let new = scene.file("weir.toml.new", &after);
     std::fs::rename(new, scene.folder().join("weir.toml")).unwrap();
     wait::until("the change to be noticed", SOON, || denied("/secret").then_some(()));
-    let receipts = weir.api("/api/v1/reloads");
-    assert_eq!(receipts["reloads"][0]["trigger"], "file", "{receipts:#}");
+    // The receipt is written once the change is in force.
+    let trigger = || weir.api("/api/v1/reloads")["reloads"].get(0)?.get("trigger").cloned();
+    assert_eq!(wait::until("the receipt", SOON, trigger), "file");
 
     // Half a file, or one with a mistake: reported once, and the old one serves on.
     let from = weir.log().len();
@@ -310,7 +311,9 @@ fn what_only_a_new_process_can_follow_is_named_and_an_upgrade_follows_it() {
     };
     assert_eq!(receipt["predecessor"]["pid"], old, "{receipt:#}");
     assert!(weir.process().is_running(), "it has something to finish");
-    // A connection that was idle at that moment is good for one more request.
+    // A connection that is idle when the old process leaves is good for one more request. It leaves just after the
+    // answer.
+    weir.wait_for_log(&["leaving"], SOON);
     let last = idle.request("POST", "/", &[], b"hello").unwrap();
     assert_eq!((last.status, last.field("connection")), (200, Some("close")), "{}", last.head);
     assert_eq!(running.response(false).unwrap().status, 200);

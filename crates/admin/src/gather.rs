@@ -2,6 +2,7 @@
 //! defines their names and formats.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use admin_api::fleet::Fleet;
 use admin_api::status::Kubernetes;
@@ -119,7 +120,7 @@ fn service<'a>(
 
 fn routes_in_maintenance<'a>(exposed: &Exposed, published: &'a Published) -> Vec<&'a str> {
     let switched = exposed.registry.maintenance();
-    let is_in = |route: &&model::Route| {
+    let is_in = |route: &&Arc<model::Route>| {
         switched.in_force(Maintained::Route, &route.name, route.maintenance).is_some()
     };
     let routes = published.snapshot.routes.iter().filter(is_in);

@@ -99,7 +99,7 @@ pub(crate) fn snapshot(
         reload: document.reload,
         doctor: document.doctor,
         listeners,
-        routes,
+        routes: routes.into_iter().map(Arc::new).collect(),
         authentications: authentications?,
         services: services?,
     })
@@ -227,7 +227,7 @@ fn by_host(
         fields: raw.fields,
         query: raw.query,
         conditions: raw.conditions,
-        order: 0,
+        age: None,
     };
     let authenticate = match &raw.authenticate {
         Some(required) => Some(names.authentication(&required.value)?),
@@ -391,7 +391,7 @@ fn tell_apart(routes: &mut [Route]) {
 
 /// Returns a name for a route that has none: its conditions, as short as they allow.
 fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
-    let RouteMatch { listeners: of, host, path, method, fields, query, conditions, order: _ } =
+    let RouteMatch { listeners: of, host, path, method, fields, query, conditions, age: _ } =
         matches;
     let mut name = String::new();
     if let Some(method) = method {

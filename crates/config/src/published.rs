@@ -324,7 +324,7 @@ mod tests {
         ]);
         assert!(refused.is_empty(), "{refused:?}");
         let of = |host: &str| {
-            let is_it = |route: &&model::Route| {
+            let is_it = |route: &&Arc<model::Route>| {
                 route.matches.host.as_ref().is_some_and(|known| known.to_string() == host)
             };
             snapshot.routes.iter().find(is_it).unwrap()

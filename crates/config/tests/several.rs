@@ -213,7 +213,7 @@ fn routes_that_differ_in_secrets_have_different_names() {
     let listener = "[[listener]]\naddress = \"0.0.0.0:80\"\n";
     let names_of = |first: &str, second: &str| {
         let snapshot = snapshot(&format!("{listener}{}{}", route(first), route(second)));
-        let name_of = |route: &model::Route| {
+        let name_of = |route: &std::sync::Arc<model::Route>| {
             (route.matches.fields[0].value.to_string(), route.name.to_string())
         };
         snapshot.routes.iter().map(name_of).collect::<HashMap<_, _>>()

@@ -128,14 +128,15 @@ impl Registry {
 
     /// As [`Registry::new`], with a reproducible start.
     pub fn with_seed(seed: u32) -> Registry {
+        let empty = Snapshot::empty();
         let empty = Published {
-            snapshot: Arc::new(Snapshot::empty()),
-            router: Router::new(&[]),
+            router: Router::new(&empty.routes),
             services: Vec::new(),
             generation: 0,
             tier_changes: Vec::new(),
             first_use: Arc::default(),
             moved: ArcSwapOption::empty(),
+            snapshot: Arc::new(empty),
         };
         Registry {
             current: ArcSwap::from_pointee(empty),

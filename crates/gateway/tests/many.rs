@@ -81,8 +81,8 @@ fn a_route_resolves_alone_as_among_many() {
         checks: Checks::none(),
     };
     let world = World::new(&objects, &settings);
-    let all: Vec<_> =
-        objects.http_routes.values().map(|one| route::http_route(&world, one)).collect();
+    let mut all = Routes::default();
+    assert_eq!(all.update(&world, &Changes::all()), ROUTES);
     let addresses = BTreeMap::new();
     let surroundings = Surroundings { features: &[], addresses: &addresses };
     let outcome = assemble(&world, &all, surroundings);
@@ -94,7 +94,7 @@ fn a_route_resolves_alone_as_among_many() {
     let mut few = objects.clone();
     few.http_routes.clear();
     let world = World::new(&few, &settings);
-    for (route, expected) in objects.http_routes.values().zip(&all).step_by(501) {
+    for (route, expected) in objects.http_routes.values().zip(all.all()).step_by(501) {
         assert_eq!(route::http_route(&world, route), *expected);
     }
 }
@@ -115,9 +115,15 @@ fn changes_resolve_only_what_they_concern() {
     let mut step = |objects: &Objects, changes: &Changes| -> (bool, usize) {
         let is_concerned = routes.are_concerned(objects, changes);
         let world = World::new(objects, &settings);
-        let before = assemble(&world, routes.all(), surroundings);
+        let before = assemble(&world, &routes, surroundings);
+        let statuses = routes.statuses().clone();
         let count = routes.update(&world, changes);
-        let outcome = assemble(&world, routes.all(), surroundings);
+        for (id, status) in routes.statuses() {
+            // They are compared by their pointers.
+            let before = statuses.get(id).filter(|before| *before == status);
+            assert!(before.is_none_or(|before| Arc::ptr_eq(before, status)), "{id:?}");
+        }
+        let outcome = assemble(&world, &routes, surroundings);
         let expected = resolve(objects, &settings, surroundings);
         assert_eq!(outcome.statuses, expected.statuses);
         assert!(outcome.gateways[&gateway].is_same(&expected.gateways[&gateway]));

@@ -68,7 +68,7 @@ impl Resolver {
         };
         let addresses = &exposed.addresses;
         let surroundings = Surroundings { features: &self.features, addresses };
-        let outcome = assemble(&world, self.routes.all(), surroundings);
+        let outcome = assemble(&world, &self.routes, surroundings);
         self.share(outcome.gateways);
         let gateways = Arc::clone(&self.gateways);
         let bindings = gateways.iter().flat_map(|(key, gateway)| {

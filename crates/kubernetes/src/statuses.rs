@@ -109,7 +109,8 @@ impl Wants {
             }
             kind => kind
                 .route()
-                .and_then(|kind| statuses.routes.get(&(kind, id.1.clone())).map(Wanted::Route)),
+                .and_then(|kind| statuses.routes.get(&(kind, id.1.clone())))
+                .map(|status| Wanted::Route(status)),
         };
         let Some(wanted) = wanted else { return Decision::Keep };
         // A status for the newer object follows.
@@ -188,7 +189,7 @@ mod tests {
         };
         let status = RouteStatus { generation: 2, parents: vec![parent] };
         let mut statuses = Statuses::default();
-        statuses.routes.insert((RouteKind::Http, Key::new("n", "r")), status);
+        statuses.routes.insert((RouteKind::Http, Key::new("n", "r")), Arc::new(status));
         Arc::new(statuses)
     }
 

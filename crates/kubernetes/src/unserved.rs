@@ -203,7 +203,7 @@ mod tests {
         let world = World::new(&store.objects, &settings);
         let routes = incremental::Routes::default();
         let surroundings = Surroundings { features: &[], addresses: &addresses };
-        let outcome = assemble(&world, routes.all(), surroundings);
+        let outcome = assemble(&world, &routes, surroundings);
         let gateways = outcome.gateways.into_iter().map(|(key, one)| (key, Arc::new(one)));
         (Arc::new(outcome.statuses), gateways.collect())
     }

@@ -108,7 +108,7 @@ impl Weir {
 fn routes(served: &Served) -> BTreeSet<String> {
     let gateway = served.gateways.get(&Key::new("n", "gw"));
     let listeners = gateway.iter().flat_map(|gateway| gateway.ports.values().flatten());
-    let routes = listeners.flat_map(|listener| &listener.routes);
+    let routes = listeners.flat_map(|listener| &*listener.routes);
     routes.map(|attached| attached.route.key.name.to_string()).collect()
 }
 

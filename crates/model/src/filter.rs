@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::{AuthenticationId, Cors, RateLimit};
 
 /// A filter applied to a request before the route's action. Each may answer the request itself.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestFilter {
     /// Refuses requests beyond any of these rates.
     RateLimits(Vec<RateLimit>),
@@ -20,7 +20,7 @@ pub enum RequestFilter {
 }
 
 /// A filter applied to a server's response before it is forwarded.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResponseFilter {
     /// Compresses the body.
     Compress(Compression),

@@ -61,7 +61,7 @@ impl RouteMatch {
     /// Compares which of two is tried first (`Less`), by the precedence of the Kubernetes Gateway
     /// API (`HTTPRouteRule.matches`, `HTTPRouteSpec.hostnames`): exact host, longer wildcard host,
     /// any host; exact path, longer prefix; a method; more fields; more query parameters. After
-    /// that, more other conditions, and listeners named before all listeners; then `order`. Total: what is
+    /// that, more other conditions, and listeners named before all listeners; then `age`. Total: what is
     /// still equal is ordered by its canonical form, so that the order in a file never matters. `Equal` only
     /// for equal conditions.
     ///
@@ -71,7 +71,7 @@ impl RouteMatch {
     pub fn precedence(&self, other: &RouteMatch) -> Ordering {
         self.specific()
             .cmp(&other.specific())
-            .then_with(|| self.order.cmp(&other.order))
+            .then_with(|| (self.age.is_none(), &self.age).cmp(&(other.age.is_none(), &other.age)))
             .then_with(|| self.host_text().cmp(&other.host_text()))
             .then_with(|| self.path_text().cmp(other.path_text()))
             .then_with(|| names(&self.fields).cmp(names(&other.fields)))
@@ -85,7 +85,7 @@ impl RouteMatch {
 
     /// Returns by what [`RouteMatch::precedence`] decides between the two.
     pub fn rank(&self, other: &RouteMatch) -> Rank {
-        let orders_differ = self.order != other.order;
+        let ages_differ = self.age != other.age;
         let (one, other) = (self.specific(), other.specific());
         let differ = [
             one.0 != other.0,
@@ -95,7 +95,7 @@ impl RouteMatch {
             one.4 != other.4,
             one.5 != other.5,
             one.6 != other.6,
-            orders_differ,
+            ages_differ,
         ];
         // In the order of the parts; `Order` remains.
         let first = differ.into_iter().zip(Rank::ALL).find(|(differs, _)| *differs);

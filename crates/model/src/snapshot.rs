@@ -72,7 +72,7 @@ pub struct Snapshot {
     /// In order of the file.
     pub listeners: Vec<Listener>,
     /// In the order in which they match: the first that matches is used.
-    pub routes: Vec<Route>,
+    pub routes: Vec<Arc<Route>>,
     /// In order of name. Shared with the services at run time.
     pub services: Vec<Arc<Service>>,
     /// In order of name.

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A route: its conditions and its action.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// As configured, or derived from its conditions. A rule with several hosts becomes several
     /// routes of the same name.
@@ -91,8 +91,29 @@ pub struct RouteMatch {
     pub query: Vec<FieldMatch>,
     /// All other conditions, sorted.
     pub conditions: Vec<Condition>,
-    /// Of equally specific ones, the one with the smaller number is tried first; 0 in files. No condition.
-    pub order: u32,
+    /// Of equally specific ones, the older one is tried first; `None` in files. No condition.
+    pub age: Option<RouteAge>,
+}
+
+/// Where a route of Kubernetes stands among equally specific ones: the older one is less.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RouteAge {
+    /// The object that states the route.
+    pub object: Arc<ObjectAge>,
+    /// Its position in the object.
+    pub position: u32,
+}
+
+/// What objects of Kubernetes are ordered by if they are in conflict: the older one is less, of two of the same second that
+/// with the lesser namespace, then name (`HTTPRouteRule.matches` of the Gateway API).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectAge {
+    /// When it was created: RFC 3339 in UTC, which is ordered like text.
+    pub created: Option<Arc<str>>,
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
 }
 
 impl RouteMatch {
@@ -106,7 +127,7 @@ impl RouteMatch {
             fields: Vec::new(),
             query: Vec::new(),
             conditions: Vec::new(),
-            order: 0,
+            age: None,
         }
     }
 }
@@ -176,7 +197,7 @@ pub struct FieldMatch {
 }
 
 /// A route's action.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Forward it to a server.
     Forward(Box<Forward>),
@@ -189,7 +210,7 @@ pub enum Action {
 }
 
 /// The settings of forwarding.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// The branches of its split, by weight; never empty, weights not all 0.
     pub to: Vec<Split>,
@@ -240,6 +261,9 @@ pub struct Mirror {
     /// The longest body of a request that is copied.
     pub body_max_bytes: u32,
 }
+
+// A share is never NaN.
+impl Eq for Mirror {}
 
 crate::words! {
     /// What became of a request that was to be copied to a [`Mirror`].
@@ -636,6 +660,11 @@ mod tests {
         let exact = |h: &str| Some(HostPattern::Exact(h.into()));
         let wild = |h: &str| Some(HostPattern::Wildcard(h.into()));
         let prefix = |p: &str| PathMatch::Prefix(p.into());
+        let age = |created: &str, name: &str, position| {
+            let created = Some(created.into());
+            let object = Arc::new(ObjectAge { created, namespace: "n".into(), name: name.into() });
+            Some(RouteAge { object, position })
+        };
         let ordered = [
             RouteMatch { host: exact("a.example.com"), ..RouteMatch::any() },
             RouteMatch { host: exact("b.example.com"), ..RouteMatch::any() },
@@ -659,8 +688,11 @@ mod tests {
             },
             RouteMatch { path: prefix("/a"), conditions: vec![present("x")], ..RouteMatch::any() },
             RouteMatch { path: prefix("/a"), listeners: vec![ListenerId(0)], ..RouteMatch::any() },
+            RouteMatch { path: prefix("/a"), age: age("2026-01-01", "b", 1), ..RouteMatch::any() },
+            RouteMatch { path: prefix("/a"), age: age("2026-01-01", "b", 2), ..RouteMatch::any() },
+            RouteMatch { path: prefix("/a"), age: age("2026-01-01", "c", 0), ..RouteMatch::any() },
+            RouteMatch { path: prefix("/a"), age: age("2026-01-02", "a", 0), ..RouteMatch::any() },
             RouteMatch { path: prefix("/a"), ..RouteMatch::any() },
-            RouteMatch { path: prefix("/a"), order: 1, ..RouteMatch::any() },
             RouteMatch::any(),
         ];
         for (i, one) in ordered.iter().enumerate() {

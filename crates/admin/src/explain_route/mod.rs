@@ -66,7 +66,7 @@ pub fn explain_route(
     let case = Case { registry, published: &published, head: &head, arrival, client, now };
     let found = published.router.find(&head, &arrival);
     let (considered, not_listed) = others::considered(&case, found);
-    let route = found.and_then(|index| published.snapshot.routes.get(index));
+    let route = found.and_then(|index| published.snapshot.routes.get(index)).map(|route| &**route);
     let mut explanation = RouteExplanation {
         listener: listener.explained,
         request: request(&case),
@@ -223,7 +223,7 @@ fn explained(case: &Case<'_>, index: usize, route: &Route) -> ExplainedRoute {
 
 /// Returns the conditions of a route in words; empty: it has none.
 fn conditions(matches: &RouteMatch, snapshot: &Snapshot) -> Vec<String> {
-    let RouteMatch { listeners, host, path, method, fields, query, conditions, order: _ } = matches;
+    let RouteMatch { listeners, host, path, method, fields, query, conditions, age: _ } = matches;
     let listeners = listeners.iter().filter_map(|id| snapshot.listeners.get(id.0 as usize));
     let names: Vec<&str> = listeners.map(|listener| &*listener.name).collect();
     let mut words = Vec::new();

@@ -58,7 +58,7 @@ fn needs_client(snapshot: &Snapshot) -> bool {
     let hashes_client = services.any(
         |service| matches!(&service.balance, Balance::Hash(hash) if hash.on == HashOn::Client),
     );
-    hashes_client || snapshot.routes.iter().any(is_on_client)
+    hashes_client || snapshot.routes.iter().any(|route| is_on_client(route))
 }
 
 /// Returns what may happen before the route acts.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use config::Addition;
 use control::load::Input;
 use gateway::objects::Key;
-use gateway::parts::{self, Joined, Templates};
+use gateway::parts::{self, Joined, Joiner, Templates};
 use gateway::served::{InForce, Served};
 use model::{Listener, Material, Moment, Service, Snapshot};
 
@@ -31,6 +31,7 @@ const ENCRYPTED: &str = "kubernetes/defaults-tls";
 pub(super) struct Gateways {
     /// `None`: Weir is not connected to Kubernetes.
     pub(super) defaults: Option<Defaults>,
+    joiner: Joiner,
     /// What is in force.
     served: Arc<Served>,
     /// When that may change next.
@@ -141,7 +142,8 @@ impl Gateways {
         let mut unopened = self.unopened.at(now, bindings);
         // Each time at least one more port is left out.
         loop {
-            let Joined { snapshot, ports, left_out } = defaults.with(files, served, &unopened);
+            let Joined { snapshot, ports, left_out } =
+                defaults.with(files, served, &unopened, &mut self.joiner);
             let why = match apply(Arc::new(snapshot), balancer, resolve_max) {
                 Ok(applied) => {
                     unopened.log(&self.unopened);
@@ -258,7 +260,13 @@ impl Defaults {
     }
 
     /// Returns the configuration of the files with what Gateways serve, without these ports.
-    fn with(&self, files: &Snapshot, served: &Served, without: &Unopened) -> Joined {
+    fn with(
+        &self,
+        files: &Arc<Snapshot>,
+        served: &Served,
+        without: &Unopened,
+        joiner: &mut Joiner,
+    ) -> Joined {
         let templates = Templates {
             listener: &self.listener,
             service: &self.service,
@@ -269,7 +277,7 @@ impl Defaults {
         if !without.ports.is_empty() {
             Arc::make_mut(&mut bindings).retain(|port, _| !without.ports.contains_key(port));
         }
-        parts::join(files, parts::parts(gateways, &bindings, &templates))
+        joiner.join(files, gateways, &bindings, templates)
     }
 }
 

@@ -3,7 +3,9 @@
 //! A route is matched by its conditions; one whose conditions have changed, by its name, if that is
 //! unambiguous.
 
-use foldhash::HashMap;
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashSet};
 use model::{
     Action, Compression, Condition, ContentCoding, Cors, FieldChanges, FieldMatch, Forward,
     HostPattern, LimitScope, MessageChanges, Mirror, PathMatch, RateLimit, Redirect, Respond,
@@ -15,21 +17,23 @@ use model::units::{show_duration, show_size};
 
 pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
     let mut changes = Changes::default();
+    // Changes of Gateways share most of thousands of routes.
+    let shared = shared(before, after);
+    let is_shared = |route: &&Arc<Route>| shared.contains(&Arc::as_ptr(route));
+    changes.unchanged = shared.len();
+    let new_ones = || after.routes.iter().filter(|route| !is_shared(route)).map(|route| &**route);
     let mut new: HashMap<Conditions<'_>, &Route> =
-        after.routes.iter().map(|route| (conditions(&route.matches, after), route)).collect();
+        new_ones().map(|route| (conditions(&route.matches, after), route)).collect();
     let mut gone: Vec<&Route> = Vec::new();
-    for old in &before.routes {
+    for old in before.routes.iter().filter(|route| !is_shared(route)) {
         match new.remove(&conditions(&old.matches, before)) {
             Some(new) => changes.stays(&new.name, words((old, before), (new, after))),
             None => gone.push(old),
         }
     }
     // The remaining new ones, in the order in which they match.
-    let mut added: Vec<&Route> = after
-        .routes
-        .iter()
-        .filter(|route| new.contains_key(&conditions(&route.matches, after)))
-        .collect();
+    let mut added: Vec<&Route> =
+        new_ones().filter(|route| new.contains_key(&conditions(&route.matches, after))).collect();
     for old in gone {
         let alike = |route: &&Route| route.name == old.name;
         match added.iter().position(alike) {
@@ -44,6 +48,22 @@ pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
     changes
 }
 
+/// Returns the routes that both configurations share, unless their IDs stand for other things.
+fn shared(before: &Snapshot, after: &Snapshot) -> HashSet<*const Route> {
+    let names = |of: &Snapshot| -> [Vec<Arc<str>>; 3] {
+        [
+            of.listeners.iter().map(|one| Arc::clone(&one.name)).collect(),
+            of.services.iter().map(|one| Arc::clone(&one.name)).collect(),
+            of.authentications.iter().map(|one| Arc::clone(&one.name)).collect(),
+        ]
+    };
+    if names(before) != names(after) {
+        return HashSet::default();
+    }
+    let old: HashSet<*const Route> = before.routes.iter().map(Arc::as_ptr).collect();
+    after.routes.iter().map(Arc::as_ptr).filter(|route| old.contains(route)).collect()
+}
+
 /// Conditions with names instead of IDs.
 type Conditions<'a> = (
     Vec<&'a str>,
@@ -56,7 +76,7 @@ type Conditions<'a> = (
 );
 
 fn conditions<'a>(matches: &'a RouteMatch, of: &'a Snapshot) -> Conditions<'a> {
-    let RouteMatch { listeners: _, host, path, method, fields, query, conditions, order: _ } =
+    let RouteMatch { listeners: _, host, path, method, fields, query, conditions, age: _ } =
         matches;
     (listeners(matches, of), host.as_ref(), path, method.as_deref(), fields, query, conditions)
 }
@@ -76,7 +96,7 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
     words.value("listener", &listeners, &new_listeners, |names| {
         if names.is_empty() { "all".to_owned() } else { names.join(", ") }
     });
-    let RouteMatch { listeners: _, host, path, method, fields, query, conditions, order: _ } =
+    let RouteMatch { listeners: _, host, path, method, fields, query, conditions, age: _ } =
         matches;
     words.value("host", host, &new.matches.host, |host| match host {
         None => "any".to_owned(),

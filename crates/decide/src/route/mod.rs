@@ -28,7 +28,7 @@ mod trie;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::cell::OnceCell;
 use std::net::IpAddr;
 
@@ -151,8 +151,9 @@ struct PathRules {
 impl Router {
     /// Indexes `routes`. [`Router::find`] returns positions in this slice. Rules whose path begins
     /// with something other than `/` (and is not an empty prefix) match nothing.
-    pub fn new(routes: &[Route]) -> Router {
-        let matches: Vec<&RouteMatch> = routes.iter().map(|route| &route.matches).collect();
+    pub fn new(routes: &[impl Borrow<Route>]) -> Router {
+        let matches: Vec<&RouteMatch> =
+            routes.iter().map(|route| &route.borrow().matches).collect();
         Router::of(&matches)
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use fastrand::Rng;
 use model::{
     Action, CertificateNames, CertificatePart, Condition, ConditionOn, FieldMatch, Forward,
-    HostPattern, ListenerId, PathMatch, Rewrite, Route, RouteMatch, RouteTimeouts, ServiceId,
-    Split, SplitTarget, Test,
+    HostPattern, ListenerId, ObjectAge, PathMatch, Rewrite, Route, RouteAge, RouteMatch,
+    RouteTimeouts, ServiceId, Split, SplitTarget, Test,
 };
 
 use super::index::counting::take_probes;
@@ -99,7 +99,7 @@ fn rule(text: &str) -> RouteMatch {
             let (on, test) = (ConditionOn::Field(name.into()), Test::Present);
             rule.conditions.push(Condition { on, test, negated: word.starts_with('-') });
         } else if let Some(order) = word.strip_prefix('#') {
-            rule.order = order.parse().unwrap();
+            rule.age = Some(age(order.parse().unwrap()));
         } else if word.contains(':') {
             rule.fields.push(condition(word, ":"));
         } else if let Some(suffix) = word.strip_prefix("*.") {
@@ -114,6 +114,11 @@ fn rule(text: &str) -> RouteMatch {
     rule.query.sort();
     rule.conditions.sort();
     rule
+}
+
+fn age(position: u32) -> RouteAge {
+    let object = ObjectAge { created: None, namespace: "n".into(), name: "r".into() };
+    RouteAge { object: Arc::new(object), position }
 }
 
 fn route(matches: RouteMatch) -> Route {

@@ -282,7 +282,7 @@ fn places_of_a_later_reading_stay_when_certificates_are_renewed() {
             error_pages: Vec::new(),
             written_at: model::WrittenAt::new(Arc::clone(&file), line),
         };
-        let routes = vec![route(first_line), route(first_line + 2)];
+        let routes = [route(first_line), route(first_line + 2)].map(Arc::new).to_vec();
         Snapshot { routes, ..Snapshot::empty() }
     };
     let place = |published: &Published, index: usize| {

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use model::HostPattern;
+use model::{HostPattern, ObjectAge};
 
 use crate::objects::Key;
 pub use crate::objects::core::{Authorities, Certificate};
 use crate::objects::gateway::Address;
-use backend::{Backend, ServicePort};
+use backend::{Backend, ServicePort, Target};
 use request::RequestRule;
 
 /// An accepted Gateway.
@@ -85,7 +85,7 @@ pub struct Listener {
     /// How it verifies certificates of clients. `None`: it requests none.
     pub client_validation: Option<ClientValidation>,
     /// The accepted routes, oldest first. A TCP listener serves only the first.
-    pub routes: Vec<AttachedRoute>,
+    pub routes: Arc<Vec<Arc<AttachedRoute>>>,
 }
 
 impl Listener {
@@ -94,10 +94,9 @@ impl Listener {
         (id, protocol, host) == (&other.id, &other.protocol, &other.host)
             && *certificates == other.certificates
             && *client_validation == other.client_validation
-            && routes.len() == other.routes.len()
-            && routes.iter().zip(&other.routes).all(|(a, b)| {
-                (Arc::ptr_eq(&a.route, &b.route) || a.route == b.route) && a.hosts == b.hosts
-            })
+            && (Arc::ptr_eq(routes, &other.routes)
+                || routes.len() == other.routes.len()
+                    && routes.iter().zip(&*other.routes).all(|(a, b)| Arc::ptr_eq(a, b) || a == b))
     }
 }
 
@@ -195,16 +194,29 @@ pub struct Route {
     pub kind: RouteKind,
     /// The object.
     pub key: Key,
-    /// When it was created: of two routes with equal matches, the older one wins.
-    pub created: Option<Arc<str>>,
+    /// Of two routes with equal matches, the older one wins.
+    pub age: Arc<ObjectAge>,
     /// Its valid rules.
     pub rules: Rules,
 }
 
 impl Route {
-    /// Returns what routes with equal matches are ordered by: age, namespace, name.
-    pub fn age_order(&self) -> (Option<&str>, &str, &str) {
-        (self.created.as_deref(), &self.key.namespace, &self.key.name)
+    /// Returns what the routes of a listener are ordered by: the older one first.
+    pub fn order(&self) -> (&ObjectAge, RouteKind) {
+        (&self.age, self.kind)
+    }
+
+    /// Returns the ports of Services that it forwards to, mirrors included.
+    pub fn ports(&self) -> impl Iterator<Item = &Arc<ServicePort>> {
+        let (requests, connections) = match &self.rules {
+            Rules::Requests(rules) => (&**rules, &[][..]),
+            Rules::Connections(rules) => (&[][..], &**rules),
+        };
+        let backends = requests.iter().flat_map(|rule| &rule.backends);
+        let backends = backends.chain(connections.iter().flat_map(|rule| &rule.backends));
+        let mirrors = requests.iter().flat_map(|rule| &rule.filters.mirrors);
+        let targets = backends.map(|one| &one.target).chain(mirrors.map(|one| &one.target));
+        targets.filter_map(Target::service)
     }
 }
 

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use model::ObjectAge;
 use serde::{Deserialize, Serialize};
 
 /// The API group of the Gateway API.
@@ -45,6 +46,15 @@ impl Meta {
     /// (the Gateway API's rule; RFC 3339 in UTC is ordered like text).
     pub fn age_order(&self) -> (Option<&str>, &str, &str) {
         (self.creation_timestamp.as_deref(), &self.namespace, &self.name)
+    }
+
+    /// Returns the same as [`Meta::age_order`], to keep.
+    pub fn age(&self) -> ObjectAge {
+        ObjectAge {
+            created: self.creation_timestamp.clone(),
+            namespace: Arc::clone(&self.namespace),
+            name: Arc::clone(&self.name),
+        }
     }
 
     /// Returns its name within the cluster.

@@ -9,10 +9,13 @@ use model::{
     Route, Service, ServiceId, Snapshot, SplitTarget,
 };
 
-use super::{Parts, PortListener};
+use super::route::{self, Port};
+use super::service::{self, Services};
+use super::{Bindings, Templates, listener};
+use crate::ir::Gateway;
 use crate::objects::Key;
 
-/// The configuration of the files with parts.
+/// The configuration of the files with what Gateways serve.
 #[derive(Debug)]
 pub struct Joined {
     /// The configuration.
@@ -23,48 +26,93 @@ pub struct Joined {
     pub left_out: BTreeMap<(Key, u16), Arc<str>>,
 }
 
-/// Returns the configuration with the parts added.
+/// Converts what Gateways serve, and joins it with the configuration of the files.
 ///
-/// Routes of the files that name no listener are for the listeners of the files. A listener or service of the parts
-/// with the name of one of the files gets a longer name; names of parts are distinct. A listener of the parts is left
-/// out, with its routes, if a listener of the files would get some of its connections, or if it is to decrypt TLS and
-/// has no certificate.
-pub fn join(files: &Snapshot, parts: Parts) -> Joined {
-    let mut joined = files.clone();
-    let Parts { listeners, routes, services } = parts;
-    let with_requests = (0..).map(ListenerId).zip(&files.listeners);
-    let with_requests = with_requests.filter(|(_, listener)| listener.protocol.has_requests());
-    let of_files: Vec<ListenerId> = with_requests.map(|(id, _)| id).collect();
-    let (services, ids) = merged(&files.services, services);
-    joined.services = services;
+/// It keeps what it has made: a change costs what it touches, and little for each route that stays.
+#[derive(Debug, Default)]
+pub struct Joiner {
+    services: service::Kept,
+    routes: route::Kept,
+    /// The last files, and their routes among those of the Gateways.
+    files: Option<(Arc<Snapshot>, Vec<Arc<Route>>, Ids)>,
+}
 
-    for listener in &mut joined.listeners {
-        services_of_protocol(&mut listener.protocol, |id| *id = ids.of_files(*id));
-    }
-    for authentication in &mut joined.authentications {
-        services_of_authentication(authentication, |id| *id = ids.of_files(*id));
-    }
-    for route in &mut joined.routes {
-        if route.matches.listeners.is_empty() {
-            route.matches.listeners.clone_from(&of_files);
+impl Joiner {
+    /// Returns the configuration of the files with what these Gateways serve.
+    ///
+    /// Routes of the files that name no listener are for the listeners of the files. A listener or service of a Gateway
+    /// with the name of one of the files gets a longer name. A listener of a Gateway is left out, with its routes, if a
+    /// listener of the files would get some of its connections, or if it is to decrypt TLS and has no certificate.
+    pub fn join<'a>(
+        &mut self,
+        files: &Arc<Snapshot>,
+        gateways: impl IntoIterator<Item = &'a Gateway>,
+        bindings: &Bindings,
+        templates: Templates<'_>,
+    ) -> Joined {
+        let gateways: Vec<&Gateway> = gateways.into_iter().collect();
+        self.services.update(&gateways, templates);
+        let (all, ids) = merged(&files.services, self.services.services());
+        let services = Services::new(&self.services, &ids.parts);
+        let mut joined = Snapshot::clone(files);
+        joined.services = all;
+        for listener in &mut joined.listeners {
+            services_of_protocol(&mut listener.protocol, |id| *id = ids.of_files(*id));
         }
-        services_of_route(route, |id| *id = ids.of_files(*id));
+        for authentication in &mut joined.authentications {
+            services_of_authentication(authentication, |id| *id = ids.of_files(*id));
+        }
+        let mut added = Added::default();
+        for gateway in gateways {
+            for (number, listeners) in &gateway.ports {
+                let key = (gateway.key.clone(), *number);
+                let Some(address) = bindings.get(&key) else { continue };
+                let at = (gateway, *number);
+                let made =
+                    listener::listener(at, listeners, (*address).into(), services, templates);
+                if let Some(id) = added.add(key, made, &files.listeners, &mut joined.listeners) {
+                    added.served.push(Port { gateway, number: *number, id, listeners });
+                }
+            }
+        }
+        let names = joined.services.iter().map(|service| Arc::clone(&service.name)).collect();
+        let of_gateways = self.routes.update(&added.served, names, services);
+        joined.routes = self.routes_of_files(files, &ids);
+        if joined.routes.is_empty() {
+            joined.routes = of_gateways;
+        } else {
+            joined.routes.extend(of_gateways);
+            joined.routes.sort_by(|one, other| one.matches.precedence(&other.matches));
+        }
+        Joined { snapshot: joined, ports: added.ports, left_out: added.left_out }
     }
 
-    let Added { ids: new_ids, ports, left_out } =
-        add_listeners(&mut joined.listeners, listeners, &ids);
-    for mut route in routes {
-        let new = |id: &ListenerId| new_ids.get(id.0 as usize).copied().flatten();
-        let Some(listeners) = route.matches.listeners.iter().map(new).collect() else { continue };
-        route.matches.listeners = listeners;
-        services_of_route(&mut route, |id| *id = ids.of_parts(*id));
-        joined.routes.push(route);
+    fn routes_of_files(&mut self, files: &Arc<Snapshot>, ids: &Ids) -> Vec<Arc<Route>> {
+        let is_current = |(known, _, of): &(Arc<Snapshot>, Vec<_>, Ids)| {
+            Arc::ptr_eq(known, files) && of.files == ids.files
+        };
+        if let Some((_, routes, _)) = self.files.as_ref().filter(|known| is_current(known)) {
+            return routes.clone();
+        }
+        let with_requests = (0..).map(ListenerId).zip(&files.listeners);
+        let with_requests = with_requests.filter(|(_, listener)| listener.protocol.has_requests());
+        let of_files: Vec<ListenerId> = with_requests.map(|(id, _)| id).collect();
+        let routes = files.routes.iter().map(|route| {
+            let mut route = Route::clone(route);
+            if route.matches.listeners.is_empty() {
+                route.matches.listeners.clone_from(&of_files);
+            }
+            services_of_route(&mut route, |id| *id = ids.of_files(*id));
+            Arc::new(route)
+        });
+        let routes: Vec<_> = routes.collect();
+        self.files = Some((Arc::clone(files), routes.clone(), ids.clone()));
+        routes
     }
-    joined.routes.sort_by(|one, other| one.matches.precedence(&other.matches));
-    Joined { snapshot: joined, ports, left_out }
 }
 
 /// The IDs of services among those of files and parts together.
+#[derive(Clone, Debug)]
 struct Ids {
     files: Vec<ServiceId>,
     parts: Vec<ServiceId>,
@@ -74,18 +122,17 @@ impl Ids {
     fn of_files(&self, id: ServiceId) -> ServiceId {
         self.files[id.0 as usize]
     }
-
-    fn of_parts(&self, id: ServiceId) -> ServiceId {
-        self.parts[id.0 as usize]
-    }
 }
 
 /// Returns all services in order of name, as a configuration has them.
-fn merged(files: &[Arc<Service>], parts: Vec<Arc<Service>>) -> (Vec<Arc<Service>>, Ids) {
+fn merged<'a>(
+    files: &[Arc<Service>],
+    parts: impl Iterator<Item = &'a Arc<Service>>,
+) -> (Vec<Arc<Service>>, Ids) {
     let names: HashSet<&str> = files.iter().map(|service| &*service.name).collect();
     let mut all: Vec<(Arc<Service>, Option<usize>, Option<usize>)> = Vec::new();
     all.extend(files.iter().enumerate().map(|(at, one)| (Arc::clone(one), Some(at), None)));
-    for (at, mut service) in parts.into_iter().enumerate() {
+    for (at, mut service) in parts.map(Arc::clone).enumerate() {
         if names.contains(&*service.name) {
             let name = distinct(&service.name, |name| names.contains(name));
             Arc::make_mut(&mut service).name = name;
@@ -119,47 +166,45 @@ fn distinct(name: &str, is_taken: impl Fn(&str) -> bool) -> Arc<str> {
     name.into()
 }
 
-/// The listeners of the parts among those of the files.
-struct Added {
-    /// Their IDs; `None` for those that are left out.
-    ids: Vec<Option<ListenerId>>,
+/// The listeners of Gateways among those of the files.
+#[derive(Default)]
+struct Added<'a> {
+    served: Vec<Port<'a>>,
     ports: BTreeMap<Arc<str>, (Key, u16)>,
     left_out: BTreeMap<(Key, u16), Arc<str>>,
 }
 
-fn add_listeners(listeners: &mut Vec<Listener>, parts: Vec<PortListener>, ids: &Ids) -> Added {
-    let of_files: Vec<(Address, Arc<str>)> =
-        listeners.iter().map(|one| (one.address, Arc::clone(&one.name))).collect();
-    let names: HashSet<Arc<str>> = of_files.iter().map(|(_, name)| Arc::clone(name)).collect();
-    let mut added = Added {
-        ids: Vec::with_capacity(parts.len()),
-        ports: BTreeMap::new(),
-        left_out: BTreeMap::new(),
-    };
-    for PortListener { port, mut listener } in parts {
-        if let Some(why) = obstacle(&listener, &of_files) {
-            added.left_out.insert(port, why.into());
-            added.ids.push(None);
-            continue;
+impl Added<'_> {
+    /// Adds the listener for a port, and returns its ID; `None`: it is left out.
+    fn add(
+        &mut self,
+        port: (Key, u16),
+        mut listener: Listener,
+        of_files: &[Listener],
+        all: &mut Vec<Listener>,
+    ) -> Option<ListenerId> {
+        if let Some(why) = obstacle(&listener, of_files) {
+            self.left_out.insert(port, why.into());
+            return None;
         }
-        if names.contains(&listener.name) {
-            listener.name = distinct(&listener.name, |name| names.contains(name));
+        let is_taken = |name: &str| of_files.iter().any(|one| *one.name == *name);
+        if is_taken(&listener.name) {
+            listener.name = distinct(&listener.name, is_taken);
         }
-        services_of_protocol(&mut listener.protocol, |id| *id = ids.of_parts(*id));
-        added.ids.push(Some(ListenerId(listeners.len() as u32)));
-        added.ports.insert(Arc::clone(&listener.name), port);
-        listeners.push(listener);
+        let id = ListenerId(all.len() as u32);
+        self.ports.insert(Arc::clone(&listener.name), port);
+        all.push(listener);
+        Some(id)
     }
-    added
 }
 
 /// Returns why a listener of a Gateway cannot be served beside those of the files.
-fn obstacle(listener: &Listener, of_files: &[(Address, Arc<str>)]) -> Option<String> {
+fn obstacle(listener: &Listener, of_files: &[Listener]) -> Option<String> {
     if listener.tls.as_ref().is_some_and(|tls| tls.certificates.is_empty()) {
         return Some("it has no certificate that can be used".to_owned());
     }
-    let of_file = of_files.iter().find(|(address, _)| overlap(*address, listener.address));
-    of_file.map(|(address, name)| {
+    let of_file = of_files.iter().find(|one| overlap(one.address, listener.address));
+    of_file.map(|Listener { name, address, .. }| {
         format!(
             "listener {name:?} of Weir's configuration listens on {address}; give it another port, or change the \
              ports in [kubernetes]"

@@ -14,8 +14,8 @@ pub(super) fn listener(
     (gateway, port): (&Gateway, u16),
     listeners: &[ir::Listener],
     address: Address,
-    services: &Services,
-    templates: &Templates<'_>,
+    services: Services<'_>,
+    templates: Templates<'_>,
 ) -> Listener {
     let decrypts = listeners.iter().any(|listener| listener.protocol.terminates_tls());
     // Without one, the hosts of routes alone decide, and an unknown host gets 404 all the same.
@@ -36,7 +36,7 @@ pub(super) fn listener(
     }
 }
 
-fn protocol(gateway: &Gateway, listeners: &[ir::Listener], services: &Services) -> Protocol {
+fn protocol(gateway: &Gateway, listeners: &[ir::Listener], services: Services<'_>) -> Protocol {
     let is_all = |protocol| listeners.iter().all(|listener| listener.protocol == protocol);
     if is_all(ir::Protocol::Http) || is_all(ir::Protocol::Https) {
         return Protocol::Http;
@@ -58,7 +58,7 @@ fn protocol(gateway: &Gateway, listeners: &[ir::Listener], services: &Services) 
             ir::Protocol::TlsPassthrough => TlsMode::Passthrough,
         };
         let others = || listeners.iter().map(|listener| listener.host.as_ref());
-        for attached in &listener.routes {
+        for attached in &*listener.routes {
             let own = attached.hosts.iter().filter(|host| {
                 !isolation::is_of_another(host.as_ref(), listener.host.as_ref(), others())
             });
@@ -76,7 +76,7 @@ fn split(
     attached: &AttachedRoute,
     protocol: ir::Protocol,
     gateway: &Gateway,
-    services: &Services,
+    services: Services<'_>,
 ) -> TcpSplit {
     let route = &attached.route;
     let first = match &route.rules {
@@ -97,7 +97,7 @@ fn split(
 }
 
 /// Returns the TLS settings of a port: all certificates of its listeners, chosen by server name.
-fn tls(listeners: &[ir::Listener], templates: &Templates<'_>) -> ListenerTls {
+fn tls(listeners: &[ir::Listener], templates: Templates<'_>) -> ListenerTls {
     let certificates = listeners.iter().flat_map(|listener| &listener.certificates);
     // The settings for a port are those of all its listeners.
     let validation = listeners.iter().find_map(|listener| listener.client_validation.as_ref());

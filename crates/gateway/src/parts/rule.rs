@@ -31,7 +31,7 @@ pub(super) fn action(
     rule: &RequestRule,
     route: &Route,
     (gateway, port, protocol): (&Gateway, u16, Protocol),
-    services: &Services,
+    services: Services<'_>,
 ) -> Actions {
     let filters = rule.filters.cors.as_ref().map(cors).map(Arc::new).map(RequestFilter::Cors);
     let action = match &rule.filters.redirect {
@@ -41,7 +41,7 @@ pub(super) fn action(
     Actions { action, filters: filters.into_iter().collect() }
 }
 
-fn forward(rule: &RequestRule, using: Use, gateway: &Gateway, services: &Services) -> Action {
+fn forward(rule: &RequestRule, using: Use, gateway: &Gateway, services: Services<'_>) -> Action {
     let filters = &rule.filters;
     let fields = MessageChanges {
         request: changes(&filters.request_headers),

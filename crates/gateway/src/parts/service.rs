@@ -1,10 +1,10 @@
 //! Ports of Services → services of Weir.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use model::{
     AlternativeName, Certificate, Discover, Hold, HttpVersion, ListedLimits, Material,
     ServerSource, ServerSpec, ServerTarget, Service, ServiceId, ServiceTls,
@@ -12,10 +12,9 @@ use model::{
 
 use super::Templates;
 use crate::ir::backend::{
-    AppProtocol, Backend, CertificateName, ServerTls, ServerVerification, ServicePort, Target,
-    Trust,
+    AppProtocol, CertificateName, ServerTls, ServerVerification, ServicePort, Target, Trust,
 };
-use crate::ir::{Gateway, Protocol, RouteKind, Rules};
+use crate::ir::{Gateway, Protocol, RouteKind};
 use crate::objects::Key;
 
 /// How a route uses the Pods of a port.
@@ -49,7 +48,7 @@ impl Use {
 }
 
 /// What makes a service of Weir: a port of a Service, and how its Pods are reached.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ServiceKey {
     service: Key,
     port: u16,
@@ -89,23 +88,104 @@ impl ServiceKey {
     }
 }
 
-/// The services of all Gateways.
-#[derive(Debug, Default)]
-pub(super) struct Services {
-    ids: BTreeMap<ServiceKey, ServiceId>,
-    all: Vec<Arc<Service>>,
+/// A service, and what it was made from.
+#[derive(Debug)]
+struct Made {
+    key: ServiceKey,
+    port: Arc<ServicePort>,
+    /// What is presented to the Pods.
+    certificate: Option<crate::ir::Certificate>,
+    service: Arc<Service>,
 }
 
-impl Services {
+impl Made {
+    fn new(
+        key: ServiceKey,
+        port: &Arc<ServicePort>,
+        gateway: &Gateway,
+        templates: Templates<'_>,
+    ) -> Made {
+        let certificate = presented(&key, gateway).cloned();
+        let service = Arc::new(service(&key, port, certificate.as_ref(), templates));
+        Made { key, port: Arc::clone(port), certificate, service }
+    }
+
+    fn is_of(&self, port: &Arc<ServicePort>, gateway: &Gateway) -> bool {
+        (Arc::ptr_eq(&self.port, port) || self.port == *port)
+            && self.certificate.as_ref() == presented(&self.key, gateway)
+    }
+}
+
+fn presented<'a>(key: &ServiceKey, gateway: &'a Gateway) -> Option<&'a crate::ir::Certificate> {
+    key.gateway.as_ref().and(gateway.client_certificate.as_ref())
+}
+
+/// The services of all Gateways. Those that have not changed stay where they are in memory.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// What they were made with.
+    templates: Option<(Service, Material)>,
+    /// In order of name.
+    all: Vec<Made>,
+    positions: HashMap<ServiceKey, usize>,
+}
+
+impl Kept {
+    /// Changes them to those that the routes of these Gateways forward to.
+    pub(super) fn update(&mut self, gateways: &[&Gateway], templates: Templates<'_>) {
+        let is_current = |(service, authorities): &(Service, Material)| {
+            service == templates.service && authorities == templates.authorities
+        };
+        let mut is_same = self.templates.as_ref().is_some_and(is_current);
+        if !is_same {
+            self.templates = Some((templates.service.clone(), templates.authorities.clone()));
+            self.all.clear();
+        }
+        let mut wanted = wanted(gateways);
+        let mut all = Vec::with_capacity(wanted.len());
+        for made in std::mem::take(&mut self.all) {
+            match wanted.remove(&made.key) {
+                Some((port, gateway)) if made.is_of(port, gateway) => all.push(made),
+                Some((port, gateway)) => all.push(Made::new(made.key, port, gateway, templates)),
+                None => is_same = false,
+            }
+        }
+        is_same &= wanted.is_empty();
+        let new = wanted.into_iter();
+        all.extend(new.map(|(key, (port, gateway))| Made::new(key, port, gateway, templates)));
+        if !is_same {
+            all.sort_by(|one, other| one.service.name.cmp(&other.service.name));
+            let keys = all.iter().enumerate().map(|(at, made)| (made.key.clone(), at));
+            self.positions = keys.collect();
+        }
+        self.all = all;
+    }
+
+    /// Returns them in order of name.
+    pub(super) fn services(&self) -> impl ExactSizeIterator<Item = &Arc<Service>> {
+        self.all.iter().map(|made| &made.service)
+    }
+}
+
+/// The services of all Gateways with their IDs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Services<'a> {
+    kept: &'a Kept,
+    /// In order of name.
+    ids: &'a [ServiceId],
+}
+
+impl Services<'_> {
+    pub(super) fn new<'a>(kept: &'a Kept, ids: &'a [ServiceId]) -> Services<'a> {
+        Services { kept, ids }
+    }
+
     /// Returns the service that a backend's requests go to. `None`: the backend cannot be used, because it or
     /// its policy is invalid.
     pub(super) fn id(&self, target: &Target, using: Use, gateway: &Gateway) -> Option<ServiceId> {
         let port = target.service().filter(|port| is_usable(port, using))?;
-        self.ids.get(&ServiceKey::of(port, using, gateway)).copied()
-    }
-
-    pub(super) fn into_services(self) -> Vec<Arc<Service>> {
-        self.all
+        let position = self.kept.positions.get(&ServiceKey::of(port, using, gateway))?;
+        self.ids.get(*position).copied()
     }
 }
 
@@ -114,53 +194,29 @@ fn is_usable(port: &ServicePort, using: Use) -> bool {
 }
 
 /// Returns the services that the routes of these Gateways forward to.
-pub(super) fn collect(gateways: &[&Gateway], templates: &Templates<'_>) -> Services {
-    let mut found: BTreeMap<Arc<str>, (ServiceKey, &ServicePort, &Gateway)> = BTreeMap::new();
+fn wanted<'a>(
+    gateways: &[&'a Gateway],
+) -> HashMap<ServiceKey, (&'a Arc<ServicePort>, &'a Gateway)> {
+    let mut wanted = HashMap::default();
     for gateway in gateways {
         for listener in gateway.ports.values().flatten() {
             for route in listener.routes.iter().map(|attached| &attached.route) {
                 let using = Use::of(route.kind, listener.protocol);
-                let ports = targets(&route.rules).filter_map(Target::service);
-                for port in ports.filter(|port| is_usable(port, using)) {
+                for port in route.ports().filter(|port| is_usable(port, using)) {
                     let key = ServiceKey::of(port, using, gateway);
-                    found.entry(key.name()).or_insert((key, port, gateway));
+                    wanted.entry(key).or_insert((port, *gateway));
                 }
             }
         }
     }
-    let mut services = Services::default();
-    for (name, (key, port, gateway)) in found {
-        let id = ServiceId(services.all.len() as u32);
-        let service = service(name, &key, port, gateway, templates);
-        services.all.push(Arc::new(service));
-        services.ids.insert(key, id);
-    }
-    services
-}
-
-fn target(backend: &Backend) -> &Target {
-    &backend.target
-}
-
-/// Returns all targets of rules, those of copies included.
-fn targets(rules: &Rules) -> Box<dyn Iterator<Item = &Target> + '_> {
-    match rules {
-        Rules::Requests(rules) => Box::new(rules.iter().flat_map(|rule| {
-            let mirrors = rule.filters.mirrors.iter().map(|mirror| &mirror.target);
-            rule.backends.iter().map(target).chain(mirrors)
-        })),
-        Rules::Connections(rules) => {
-            Box::new(rules.iter().flat_map(|rule| rule.backends.iter().map(target)))
-        }
-    }
+    wanted
 }
 
 fn service(
-    name: Arc<str>,
     key: &ServiceKey,
     port: &ServicePort,
-    gateway: &Gateway,
-    templates: &Templates<'_>,
+    presented: Option<&crate::ir::Certificate>,
+    templates: Templates<'_>,
 ) -> Service {
     let speaks_http2 = match &port.protocol {
         Some(AppProtocol::H2c | AppProtocol::Grpc) => true,
@@ -174,7 +230,7 @@ fn service(
         None => key.is_grpc,
     };
     let tls = match &port.tls {
-        ServerTls::Verified(how) if !key.is_bytes => Some(Arc::new(tls(how, gateway, templates))),
+        ServerTls::Verified(how) if !key.is_bytes => Some(Arc::new(tls(how, presented, templates))),
         ServerTls::Verified(_) | ServerTls::None | ServerTls::Invalid { .. } => None,
     };
     let servers = port.external_name.iter().map(|host| ServerSpec {
@@ -186,7 +242,7 @@ fn service(
         version: None,
     });
     Service {
-        name,
+        name: key.name(),
         http: if speaks_http2 { HttpVersion::Http2 } else { HttpVersion::Http11 },
         tls,
         servers: servers.collect(),
@@ -212,7 +268,11 @@ fn pods(port: &ServicePort) -> Discover {
     }
 }
 
-fn tls(how: &ServerVerification, gateway: &Gateway, templates: &Templates<'_>) -> ServiceTls {
+fn tls(
+    how: &ServerVerification,
+    presented: Option<&crate::ir::Certificate>,
+    templates: Templates<'_>,
+) -> ServiceTls {
     let ca = match &how.trust {
         Trust::System => templates.authorities.clone(),
         Trust::Authorities(all) => authorities(all),
@@ -226,7 +286,7 @@ fn tls(how: &ServerVerification, gateway: &Gateway, templates: &Templates<'_>) -
         names: names.collect(),
         verify: true,
         ca,
-        certificate: gateway.client_certificate.as_ref().map(certificate),
+        certificate: presented.map(certificate),
     }
 }
 

@@ -5,11 +5,15 @@
 //! and policies refer to. A change to anything of the latter concerns all routes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use super::cluster::Objects;
 use super::route::{self, Resolved};
+use super::status::RouteStatus;
 use super::world::World;
-use crate::ir::RouteKind;
+use crate::ir::{AttachedRoute, ListenerId, RouteKind};
 use crate::objects::Key;
 
 /// A route.
@@ -38,20 +42,48 @@ impl Changes {
     }
 }
 
-/// The results of all routes.
+/// The routes that each listener accepts, oldest first. A listener without routes has no entry.
+pub type Attached = HashMap<ListenerId, Arc<Vec<Arc<AttachedRoute>>>>;
+
+/// The results of all routes. Results that have not changed stay where they are in memory.
 #[derive(Debug, Default)]
-pub struct Routes(BTreeMap<RouteId, Resolved>);
+pub struct Routes {
+    all: BTreeMap<RouteId, Resolved>,
+    statuses: BTreeMap<RouteId, Arc<RouteStatus>>,
+    attached: Attached,
+    /// The routes that may refer to a Service.
+    users: HashMap<Key, BTreeSet<RouteId>>,
+}
 
 impl Routes {
     /// Returns the results, HTTPRoutes first.
-    pub fn all(&self) -> impl Iterator<Item = &Resolved> + Clone {
-        self.0.values()
+    pub fn all(&self) -> impl Iterator<Item = &Resolved> {
+        self.all.values()
+    }
+
+    /// Returns the result of a route.
+    pub fn get(&self, id: &RouteId) -> Option<&Resolved> {
+        self.all.get(id)
+    }
+
+    /// Returns the results of the routes that may refer to a Service.
+    pub fn users(&self, service: &Key) -> impl Iterator<Item = &Resolved> {
+        self.users.get(service).into_iter().flatten().filter_map(|id| self.all.get(id))
+    }
+
+    /// Returns their statuses.
+    pub fn statuses(&self) -> &BTreeMap<RouteId, Arc<RouteStatus>> {
+        &self.statuses
+    }
+
+    /// Returns the routes that each listener accepts.
+    pub fn attached(&self) -> &Attached {
+        &self.attached
     }
 
     /// Returns whether a change can change what is served or a status. Most Services of a cluster concern no route.
     pub fn are_concerned(&self, objects: &Objects, changes: &Changes) -> bool {
-        let is_used =
-            || self.0.values().any(|route| !route.services.is_disjoint(&changes.services));
+        let is_used = || changes.services.iter().any(|service| self.users.contains_key(service));
         changes.is_all
             || !changes.routes.is_empty()
             || (!changes.services.is_empty()
@@ -65,32 +97,91 @@ impl Routes {
             return self.replace(world);
         }
         let mut concerned: BTreeSet<RouteId> = changes.routes.clone();
-        if !changes.services.is_empty() {
-            let users =
-                self.0.iter().filter(|(_, one)| !one.services.is_disjoint(&changes.services));
-            concerned.extend(users.map(|(id, _)| id.clone()));
-        }
+        let users = changes.services.iter().filter_map(|service| self.users.get(service));
+        concerned.extend(users.flatten().cloned());
         let count = concerned.len();
         for id in concerned {
             match resolve(world, &id) {
-                Some(resolved) => self.0.insert(id, resolved),
-                None => self.0.remove(&id),
-            };
+                Some(resolved) if self.all.get(&id) == Some(&resolved) => {}
+                Some(mut resolved) => {
+                    let status = self.statuses.get(&id).filter(|one| **one == resolved.status);
+                    if let Some(status) = status {
+                        resolved.status = Arc::clone(status);
+                    }
+                    self.remove(&id);
+                    for (listener, attached) in &resolved.attachments {
+                        let routes = self.attached.entry(listener.clone()).or_default();
+                        let routes = Arc::make_mut(routes);
+                        if let Err(place) = place(routes, attached) {
+                            routes.insert(place, Arc::clone(attached));
+                        }
+                    }
+                    self.add(id, resolved);
+                }
+                None => self.remove(&id),
+            }
         }
         count
     }
 
     fn replace(&mut self, world: &World<'_>) -> usize {
-        self.0.clear();
+        let mut before = std::mem::take(self).all;
         let objects = world.cluster.objects;
         let http = objects.http_routes.values().map(|one| route::http_route(world, one));
         let grpc = objects.grpc_routes.values().map(|one| route::grpc_route(world, one));
         let tls = objects.tls_routes.values().map(|one| route::tls_route(world, one));
         let tcp = objects.tcp_routes.values().map(|one| route::tcp_route(world, one));
-        let all = http.chain(grpc).chain(tls).chain(tcp);
-        self.0.extend(all.map(|one| ((one.route.kind, one.route.key.clone()), one)));
-        self.0.len()
+        for resolved in http.chain(grpc).chain(tls).chain(tcp) {
+            let id = (resolved.route.kind, resolved.route.key.clone());
+            let resolved =
+                before.remove(&id).filter(|known| *known == resolved).unwrap_or(resolved);
+            for (listener, attached) in &resolved.attachments {
+                let routes = self.attached.entry(listener.clone()).or_default();
+                Arc::make_mut(routes).push(Arc::clone(attached));
+            }
+            self.add(id, resolved);
+        }
+        for routes in self.attached.values_mut() {
+            Arc::make_mut(routes).sort_by(|a, b| a.route.order().cmp(&b.route.order()));
+        }
+        self.all.len()
     }
+
+    /// Adds a result that is already among those of its listeners.
+    fn add(&mut self, id: RouteId, resolved: Resolved) {
+        for service in &resolved.services {
+            self.users.entry(service.clone()).or_default().insert(id.clone());
+        }
+        self.statuses.insert(id.clone(), Arc::clone(&resolved.status));
+        self.all.insert(id, resolved);
+    }
+
+    fn remove(&mut self, id: &RouteId) {
+        let Some(resolved) = self.all.remove(id) else { return };
+        self.statuses.remove(id);
+        for service in &resolved.services {
+            let Some(users) = self.users.get_mut(service) else { continue };
+            users.remove(id);
+            if users.is_empty() {
+                self.users.remove(service);
+            }
+        }
+        for (listener, attached) in &resolved.attachments {
+            let Some(routes) = self.attached.get_mut(listener) else { continue };
+            let routes = Arc::make_mut(routes);
+            if let Ok(place) = place(routes, attached) {
+                routes.remove(place);
+            }
+            if routes.is_empty() {
+                self.attached.remove(listener);
+            }
+        }
+    }
+}
+
+/// Returns where a route stands among others, or where it belongs.
+fn place(routes: &[Arc<AttachedRoute>], attached: &AttachedRoute) -> Result<usize, usize> {
+    routes.binary_search_by(|one| one.route.order().cmp(&attached.route.order()))
 }
 
 /// Resolves a route, if it exists.

@@ -22,15 +22,13 @@ pub mod world;
 
 pub use assemble::{Outcome, Surroundings, assemble};
 pub use cluster::{Checks, Objects, Settings};
+use incremental::{Changes, Routes};
 pub use world::World;
 
 /// Resolves all objects at once.
 pub fn resolve(objects: &Objects, settings: &Settings, surroundings: Surroundings<'_>) -> Outcome {
     let world = World::new(objects, settings);
-    let http = objects.http_routes.values().map(|one| route::http_route(&world, one));
-    let grpc = objects.grpc_routes.values().map(|one| route::grpc_route(&world, one));
-    let tls = objects.tls_routes.values().map(|one| route::tls_route(&world, one));
-    let tcp = objects.tcp_routes.values().map(|one| route::tcp_route(&world, one));
-    let routes: Vec<route::Resolved> = http.chain(grpc).chain(tls).chain(tcp).collect();
+    let mut routes = Routes::default();
+    routes.update(&world, &Changes::all());
     assemble(&world, &routes, surroundings)
 }

@@ -123,6 +123,11 @@ impl Policies {
         }
     }
 
+    /// Returns the Services that policies have as a target.
+    pub fn services(&self) -> impl Iterator<Item = &Key> {
+        self.by_service.keys()
+    }
+
     /// Returns the policies with a Service as a target, those that do not apply included.
     pub fn of_service(&self, service: &Key) -> impl Iterator<Item = (&Key, &PolicyPlan)> {
         let keys = self.by_service.get(service).into_iter().flatten();

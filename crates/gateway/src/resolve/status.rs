@@ -76,7 +76,7 @@ pub struct Statuses {
     /// ListenerSets.
     pub listener_sets: BTreeMap<Key, ListenerSetStatus>,
     /// Routes. A route whose parents are all managed by others has an entry without parents.
-    pub routes: BTreeMap<(RouteKind, Key), RouteStatus>,
+    pub routes: BTreeMap<(RouteKind, Key), Arc<RouteStatus>>,
     /// BackendTLSPolicies.
     pub policies: BTreeMap<Key, PolicyStatus>,
 }

@@ -42,7 +42,7 @@ fn listener(text: &mut String, listener: &Listener) {
         let authorities = authorities(&validation.authorities);
         line(text, 3, &format!("clients {:?} by {authorities}", validation.mode));
     }
-    for one in &listener.routes {
+    for one in &*listener.routes {
         route(text, one);
     }
 }

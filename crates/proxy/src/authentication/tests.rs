@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 
 use model::{AccessLog, Action, AuthenticationId, Protocol, RequestFilter};
 
@@ -63,9 +64,10 @@ fn a_user_whose_verification_ends_after_its_removal_is_denied() {
     let with = |users: &str| {
         let mut snapshot = crate::isolate::tests::snapshot(Protocol::Http, front, front);
         snapshot.authentications = vec![basic("staff", users)];
-        snapshot.routes[0].filters = vec![RequestFilter::Authenticate(AuthenticationId(0))];
+        let route = Arc::make_mut(&mut snapshot.routes[0]);
+        route.filters = vec![RequestFilter::Authenticate(AuthenticationId(0))];
         // The status of a request that has passed.
-        snapshot.routes[0].action = Action::Deny(model::Denial::configured(418));
+        route.action = Action::Deny(model::Denial::configured(418));
         Arc::new(snapshot)
     };
     let registry = Arc::new(decide::Registry::new());

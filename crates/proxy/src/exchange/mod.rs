@@ -144,7 +144,7 @@ impl<'a> Exchange<'a> {
 
     /// Returns the request's route, once found.
     fn route(&self) -> Option<&'a Route> {
-        self.route.map(|index| &self.plane.published.snapshot.routes[index])
+        self.route.map(|index| &*self.plane.published.snapshot.routes[index])
     }
 
     /// Finds the request's route; returns its index.

@@ -94,7 +94,7 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
     Snapshot {
         connections_max: 100,
         listeners: vec![listener],
-        routes: vec![route],
+        routes: vec![Arc::new(route)],
         services: vec![service.into()],
         ..Snapshot::empty()
     }

@@ -1,14 +1,13 @@
 //! HTTPRoutes and GRPCRoutes that share hosts at a listener: only the older one is accepted (the API's rule).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use model::HostPattern;
 
-use super::status::Attached;
 use crate::hosts;
 use crate::ir::{AttachedRoute, ListenerId, Route, RouteKind};
-use crate::objects::Key;
+use crate::resolve::incremental::{Attached, RouteId, Routes};
 use crate::resolve::route::Resolved;
 use crate::resolve::status::{Condition, ParentStatus, Problem, RouteStatus};
 
@@ -40,53 +39,79 @@ impl Served {
     }
 }
 
-/// The routes that are not accepted at a listener, each with the route that serves its hosts.
-#[derive(Debug, Default)]
-pub(super) struct Excluded<'a>(HashMap<(RouteKind, Key), HashMap<&'a ListenerId, Arc<Route>>>);
+/// The routes that listeners serve.
+#[derive(Debug)]
+pub(super) struct Accepted<'a> {
+    attached: &'a Attached,
+    /// The routes of listeners that exclude some of theirs.
+    rest: HashMap<&'a ListenerId, Arc<Vec<Arc<AttachedRoute>>>>,
+    /// The routes that are excluded from listeners, each with the route that serves its hosts.
+    excluded: HashMap<RouteId, HashMap<&'a ListenerId, Arc<Route>>>,
+}
 
-impl<'a> Excluded<'a> {
-    /// Removes routes from listeners. `attached` has the oldest routes first.
-    pub(super) fn remove(attached: &mut Attached<'a>) -> Excluded<'a> {
-        let mut excluded = Excluded::default();
+impl<'a> Accepted<'a> {
+    /// Excludes routes from listeners.
+    pub(super) fn of(attached: &'a Attached) -> Accepted<'a> {
+        let mut accepted =
+            Accepted { attached, rest: HashMap::default(), excluded: HashMap::default() };
         for (listener, routes) in attached {
             let has = |kind: RouteKind| routes.iter().any(|one| one.route.kind == kind);
-            if !has(RouteKind::Http) || !has(RouteKind::Grpc) {
-                continue;
+            if has(RouteKind::Http) && has(RouteKind::Grpc) {
+                accepted.exclude(listener, routes);
             }
-            let (mut http, mut grpc) = (Served::default(), Served::default());
-            routes.retain(|one| {
-                let (own, other) = match one.route.kind {
-                    RouteKind::Http => (&mut http, &grpc),
-                    RouteKind::Grpc => (&mut grpc, &http),
-                    RouteKind::Tls | RouteKind::Tcp => return true,
-                };
-                let Some(winner) = other.shared(one) else {
-                    own.add(one);
-                    return true;
-                };
-                let id = (one.route.kind, one.route.key.clone());
-                excluded.0.entry(id).or_default().insert(listener, Arc::clone(winner));
-                false
-            });
         }
-        excluded
+        accepted
     }
 
-    /// Returns the status of a route that is excluded from listeners.
-    pub(super) fn status(&self, resolved: &Resolved) -> Option<RouteStatus> {
-        let route = &resolved.route;
-        let winners = self.0.get(&(route.kind, route.key.clone()))?;
-        let mut status = resolved.status.clone();
-        for (parent, listeners) in status.parents.iter_mut().zip(&resolved.listeners) {
-            let lost =
-                listeners.iter().filter_map(|listener| Some((listener, winners.get(listener)?)));
-            let lost: Vec<(&ListenerId, &Arc<Route>)> = lost.collect();
-            if let Some((listener, winner)) = lost.first() {
-                reject(parent, listener, winner, lost.len() == listeners.len());
-            }
+    fn exclude(&mut self, listener: &'a ListenerId, routes: &[Arc<AttachedRoute>]) {
+        let (mut http, mut grpc) = (Served::default(), Served::default());
+        let mut rest = routes.to_vec();
+        rest.retain(|one| {
+            let (own, other) = match one.route.kind {
+                RouteKind::Http => (&mut http, &grpc),
+                RouteKind::Grpc => (&mut grpc, &http),
+                RouteKind::Tls | RouteKind::Tcp => return true,
+            };
+            let Some(winner) = other.shared(one) else {
+                own.add(one);
+                return true;
+            };
+            let id = (one.route.kind, one.route.key.clone());
+            self.excluded.entry(id).or_default().insert(listener, Arc::clone(winner));
+            false
+        });
+        if rest.len() != routes.len() {
+            self.rest.insert(listener, Arc::new(rest));
         }
-        Some(status)
     }
+
+    /// Returns the routes that a listener serves, oldest first.
+    pub(super) fn at(&self, listener: &ListenerId) -> Option<&Arc<Vec<Arc<AttachedRoute>>>> {
+        self.rest.get(listener).or_else(|| self.attached.get(listener))
+    }
+
+    /// Returns the statuses of the routes that are excluded from listeners.
+    pub(super) fn changed_statuses(
+        &self,
+        routes: &Routes,
+    ) -> impl Iterator<Item = (RouteId, Arc<RouteStatus>)> {
+        self.excluded.iter().filter_map(|(id, winners)| {
+            let status = status(routes.get(id)?, winners);
+            Some((id.clone(), Arc::new(status)))
+        })
+    }
+}
+
+fn status(resolved: &Resolved, winners: &HashMap<&ListenerId, Arc<Route>>) -> RouteStatus {
+    let mut status = RouteStatus::clone(&resolved.status);
+    for (parent, listeners) in status.parents.iter_mut().zip(&resolved.listeners) {
+        let lost = listeners.iter().filter_map(|listener| Some((listener, winners.get(listener)?)));
+        let lost: Vec<(&ListenerId, &Arc<Route>)> = lost.collect();
+        if let Some((listener, winner)) = lost.first() {
+            reject(parent, listener, winner, lost.len() == listeners.len());
+        }
+    }
+    status
 }
 
 /// Changes the conditions at a parent whose listener serves the hosts for another route.

@@ -1,9 +1,9 @@
 //! The status of GatewayClasses, Gateways, ListenerSets and their listeners.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::ir::{AttachedRoute, ListenerId};
+use super::exclusive::Accepted;
 use crate::objects::Key;
 use crate::objects::gateway::Address;
 use crate::resolve::gateway::{GatewayPlan, SetPlan, class_rejection};
@@ -12,9 +12,6 @@ use crate::resolve::status::{
     ClassStatus, Condition, GatewayStatus, ListenerSetStatus, ListenerStatus, Problem,
 };
 use crate::resolve::world::World;
-
-/// The accepted routes of each listener, oldest first.
-pub(super) type Attached<'a> = HashMap<&'a ListenerId, Vec<AttachedRoute>>;
 
 /// Returns the status of the GatewayClasses that name Weir as their controller.
 pub(super) fn classes(world: &World<'_>, features: &[&str]) -> BTreeMap<Key, ClassStatus> {
@@ -44,7 +41,7 @@ pub(super) fn classes(world: &World<'_>, features: &[&str]) -> BTreeMap<Key, Cla
 pub(super) fn gateway_status(
     plan: &GatewayPlan<'_>,
     addresses: &[Address],
-    attached: &Attached<'_>,
+    served: &Accepted<'_>,
 ) -> GatewayStatus {
     let own = &plan.listeners[..plan.own];
     let problem = plan.rejected.as_ref().map(|problem| problem.message.as_str());
@@ -82,7 +79,7 @@ pub(super) fn gateway_status(
         generation: plan.gateway.metadata.generation,
         addresses: addresses.to_vec(),
         conditions,
-        listeners: own.iter().map(|plan| listener_status(plan, attached, problem)).collect(),
+        listeners: own.iter().map(|plan| listener_status(plan, served, problem)).collect(),
         attached_listener_sets: plan.attached_sets,
     }
 }
@@ -118,7 +115,7 @@ fn programmed(plan: &GatewayPlan<'_>, addresses: &[Address]) -> Condition {
 pub(super) fn set_status(
     set: &SetPlan<'_>,
     listeners: &[Plan<'_>],
-    attached: &Attached<'_>,
+    served: &Accepted<'_>,
 ) -> ListenerSetStatus {
     let invalid: Vec<&str> =
         listeners.iter().filter(|plan| !plan.is_valid()).map(|plan| &*plan.id.name).collect();
@@ -146,19 +143,19 @@ pub(super) fn set_status(
     ListenerSetStatus {
         generation: set.set.metadata.generation,
         conditions,
-        listeners: listeners.iter().map(|plan| listener_status(plan, attached, None)).collect(),
+        listeners: listeners.iter().map(|plan| listener_status(plan, served, None)).collect(),
     }
 }
 
 fn listener_status(
     plan: &Plan<'_>,
-    attached: &Attached<'_>,
+    served: &Accepted<'_>,
     gateway_problem: Option<&str>,
 ) -> ListenerStatus {
     ListenerStatus {
         name: Arc::clone(&plan.id.name),
         supported_kinds: plan.kinds.clone(),
-        attached_routes: attached.get(&plan.id).map_or(0, Vec::len) as u32,
+        attached_routes: served.at(&plan.id).map_or(0, |routes| routes.len()) as u32,
         conditions: plan.conditions(gateway_problem),
     }
 }

@@ -23,7 +23,7 @@ use super::attach::{self, Attachment, Candidate};
 use super::status::{Condition, ParentStatus, Problem, RouteStatus};
 use super::world::World;
 use crate::hosts;
-use crate::ir::{ListenerId, Route, RouteKind, Rules};
+use crate::ir::{AttachedRoute, ListenerId, Route, RouteKind, Rules};
 use crate::objects::reference::ParentRef;
 use crate::objects::route::{ConnectionRoute, GrpcRoute, GrpcRule, HttpRoute, HttpRule, RouteSpec};
 use crate::objects::{Key, Meta};
@@ -39,9 +39,9 @@ pub struct Resolved {
     /// The route, without the rules that are invalid.
     pub route: Arc<Route>,
     /// Its status.
-    pub status: RouteStatus,
-    /// The listeners that accept it, each once.
-    pub attachments: Vec<Attachment>,
+    pub status: Arc<RouteStatus>,
+    /// The listeners that accept it, each once, in order.
+    pub attachments: Vec<(ListenerId, Arc<AttachedRoute>)>,
     /// The listeners that accept it through each of the parents in `status`.
     pub listeners: Vec<Vec<ListenerId>>,
     /// The Services that it may refer to, those that do not exist included.
@@ -162,11 +162,15 @@ fn finish<Rule>(
     }
     attachments.sort_by(|(a, _), (b, _)| a.cmp(b));
     attachments.dedup_by(|(a, _), (b, _)| a == b);
-    let created = metadata.creation_timestamp.clone();
+    let age = Arc::new(metadata.age());
+    let route = Arc::new(Route { kind, key: metadata.key(), age, rules });
+    let attached = |(listener, hosts)| {
+        (listener, Arc::new(AttachedRoute { route: Arc::clone(&route), hosts }))
+    };
     Resolved {
-        route: Arc::new(Route { kind, key: metadata.key(), created, rules }),
-        status: RouteStatus { generation: metadata.generation, parents },
-        attachments,
+        attachments: attachments.into_iter().map(attached).collect(),
+        route: Arc::clone(&route),
+        status: Arc::new(RouteStatus { generation: metadata.generation, parents }),
         listeners,
         services: backends.services,
     }

@@ -1,0 +1,243 @@
+//! What Gateways serve, joined with the configuration of the files: after any sequence of changes it is what a first
+//! conversion makes, and what has not changed stays where it is in memory.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use config::{Found, Unreadable};
+use gateway::ir::RouteKind;
+use gateway::objects::Key;
+use gateway::objects::core::Service as CoreService;
+use gateway::objects::gateway::{Gateway, GatewayClass};
+use gateway::objects::route::HttpRoute;
+use gateway::parts::{Bindings, Joined, Joiner, Templates};
+use gateway::resolve::incremental::{Changes, Routes};
+use gateway::resolve::{Checks, Objects, Settings, Surroundings, World, assemble};
+use model::{Material, Route, Snapshot};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+const FILES: &str = r#"
+[[listener]]
+name = "public"
+address = "127.0.0.1:1"
+[service.own]
+server = [{ address = "127.0.0.1:2" }]
+[service."n/s3:80"]
+server = [{ address = "127.0.0.1:3" }]
+[[route]]
+service = "own"
+[[route]]
+path = "/a"
+service = "n/s3:80"
+"#;
+
+struct NoFiles;
+
+impl config::Surroundings for NoFiles {
+    fn file(&self, path: &Path) -> Result<Found, Unreadable> {
+        panic!("{}", path.display())
+    }
+
+    fn now_s(&self) -> Option<i64> {
+        None
+    }
+}
+
+fn files(text: &str) -> Arc<Snapshot> {
+    let checked = config::check(text, "weir.toml", &NoFiles);
+    Arc::new(checked.unwrap_or_else(|report| panic!("{}", report.render(false))).snapshot)
+}
+
+fn read<T: DeserializeOwned>(object: Value) -> Arc<T> {
+    Arc::new(serde_json::from_value(object).unwrap())
+}
+
+/// A route whose host, path, Service, age and listener are drawn.
+fn http_route(name: &str, rng: &mut fastrand::Rng) -> Arc<HttpRoute> {
+    let mut rule = || {
+        json!({
+            "matches": [{"path": {"type": "PathPrefix", "value": format!("/{}", rng.u8(0..2))}}, {}],
+            "backendRefs": [{"name": format!("s{}", rng.u8(0..5)), "port": 80}]
+        })
+    };
+    let rules = [rule(), rule()];
+    let mut parent = json!({"name": "gw"});
+    if rng.bool() {
+        parent["sectionName"] = json!(["a", "b", "c"][rng.usize(0..3)]);
+    }
+    read(json!({
+        "metadata": {
+            "namespace": "n", "name": name,
+            "creationTimestamp": format!("2026-01-0{}T00:00:00Z", rng.u8(1..3))
+        },
+        "spec": {
+            "parentRefs": [parent],
+            "hostnames": [format!("h{}.example.com", rng.u8(0..3))],
+            "rules": rules
+        }
+    }))
+}
+
+fn gateway(rng: &mut fastrand::Rng) -> Arc<Gateway> {
+    let mut listeners = vec![
+        json!({"name": "a", "port": 80, "protocol": "HTTP"}),
+        json!({"name": "b", "port": 81, "protocol": "HTTP", "hostname": "*.example.com"}),
+    ];
+    if rng.bool() {
+        listeners.push(
+            json!({"name": "c", "port": 80, "protocol": "HTTP", "hostname": "h1.example.com"}),
+        );
+    }
+    read(json!({
+        "metadata": {"namespace": "n", "name": "gw"},
+        "spec": {"gatewayClassName": "c", "listeners": listeners}
+    }))
+}
+
+fn objects() -> Objects {
+    let mut objects = Objects::default();
+    let class: Arc<GatewayClass> =
+        read(json!({"metadata": {"name": "c"}, "spec": {"controllerName": "a/b"}}));
+    objects.classes.insert(Key::new("", "c"), class);
+    // The last one does not exist.
+    for number in 0..4 {
+        let name = format!("s{number}");
+        let service: Arc<CoreService> = read(json!({
+            "metadata": {"namespace": "n", "name": name}, "spec": {"ports": [{"port": 80}]}
+        }));
+        objects.services.insert(Key::new("n", name), service);
+    }
+    objects
+}
+
+fn settings() -> Settings {
+    Settings { controller_name: "a/b".into(), allow_external_names: false, checks: Checks::none() }
+}
+
+/// What is kept between changes.
+#[derive(Default)]
+struct Kept {
+    routes: Routes,
+    joiner: Joiner,
+}
+
+impl Kept {
+    fn join(
+        &mut self,
+        files: &Arc<Snapshot>,
+        (objects, changes): (&Objects, &Changes),
+        ports: &[u16],
+    ) -> Joined {
+        let settings = settings();
+        let world = World::new(objects, &settings);
+        self.routes.update(&world, changes);
+        let addresses = BTreeMap::new();
+        let surroundings = Surroundings { features: &[], addresses: &addresses };
+        let outcome = assemble(&world, &self.routes, surroundings);
+        let binding = |port: &u16| {
+            let address = ([127, 0, 0, 1], 8000 + port).into();
+            ((Key::new("n", "gw"), *port), address)
+        };
+        let bindings: Bindings = ports.iter().map(binding).collect();
+        let templates = Templates {
+            listener: &files.listeners[0],
+            service: files.services.iter().find(|one| *one.name == *"own").unwrap(),
+            authorities: &Material { path: "none".into(), bytes: Arc::from([]) },
+        };
+        self.joiner.join(files, outcome.gateways.values(), &bindings, templates)
+    }
+}
+
+#[test]
+fn changes_end_where_a_first_conversion_does() {
+    for seed in 0..20 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut files_now = files(FILES);
+        let mut kept = Kept::default();
+        let mut objects = objects();
+        for step in 0..60 {
+            let mut changes = Changes::default();
+            match rng.u8(0..12) {
+                0 => {
+                    objects.gateways.insert(Key::new("n", "gw"), gateway(&mut rng));
+                    changes.is_all = true;
+                }
+                1 => changes.services.extend(objects.services.pop_first().map(|(key, _)| key)),
+                2 => {
+                    let method = ["GET", "PUT"][step % 2];
+                    files_now = files(&format!("{FILES}method = \"{method}\"\n"));
+                }
+                what => {
+                    let key = Key::new("n", format!("r{}", rng.u8(0..12)));
+                    changes.routes.insert((RouteKind::Http, key.clone()));
+                    if what < 5 {
+                        objects.http_routes.remove(&key);
+                    } else {
+                        let route = http_route(&key.name, &mut rng);
+                        objects.http_routes.insert(key, route);
+                    }
+                }
+            }
+            let ports = if rng.u8(0..8) == 0 { &[80][..] } else { &[80, 81] };
+            let found = kept.join(&files_now, (&objects, &changes), ports);
+            let expected = Kept::default().join(&files_now, (&objects, &Changes::all()), ports);
+            let texts = |of: &Joined| {
+                let shown =
+                    |one: &Arc<Route>| format!("{} {:?} {:?}", one.name, one.matches, one.action);
+                of.snapshot.routes.iter().map(shown).collect::<Vec<_>>().join("\n")
+            };
+            assert_eq!(texts(&found), texts(&expected), "seed {seed}, step {step}");
+            assert_eq!(found.snapshot, expected.snapshot, "seed {seed}, step {step}");
+            assert_eq!(found.ports, expected.ports, "seed {seed}, step {step}");
+        }
+    }
+}
+
+#[test]
+fn routes_and_services_that_have_not_changed_stay_where_they_are() {
+    let mut rng = fastrand::Rng::with_seed(1);
+    let files = files(FILES);
+    let mut kept = Kept::default();
+    let mut objects = objects();
+    objects.gateways.insert(Key::new("n", "gw"), gateway(&mut rng));
+    let route = |name: &str, host: &str, service: &str| -> Arc<HttpRoute> {
+        read(json!({
+            "metadata": {"namespace": "n", "name": name},
+            "spec": {
+                "parentRefs": [{"name": "gw", "sectionName": "a"}],
+                "hostnames": [host],
+                "rules": [{"backendRefs": [{"name": service, "port": 80}]}]
+            }
+        }))
+    };
+    for number in 0..100 {
+        let (name, service) = (format!("r{number}"), format!("s{}", number % 3));
+        let one = route(&name, &format!("{name}.example.org"), &service);
+        objects.http_routes.insert(Key::new("n", name), one);
+    }
+    let mut places = |objects: &Objects, changes: &Changes| {
+        let joined = kept.join(&files, (objects, changes), &[80, 81]).snapshot;
+        let routes: HashSet<usize> =
+            joined.routes.iter().map(|one| Arc::as_ptr(one) as usize).collect();
+        let services: HashSet<usize> =
+            joined.services.iter().map(|one| Arc::as_ptr(one) as usize).collect();
+        (joined, routes, services)
+    };
+    let (_first, routes, services) = places(&objects, &Changes::all());
+    let key = Key::new("n", "r7");
+    let changed = route("r7", "other.example.org", "s2");
+    objects.http_routes.insert(key.clone(), changed);
+    let changes = Changes { routes: [(RouteKind::Http, key)].into(), ..Changes::default() };
+    let (_second, new_routes, new_services) = places(&objects, &changes);
+    assert_eq!(new_routes.difference(&routes).count(), 1);
+    assert_eq!(new_routes.len(), routes.len());
+    assert_eq!(new_services, services);
+    // Everything was resolved again, to the same.
+    let (_third, all_routes, all_services) = places(&objects, &Changes::all());
+    assert_eq!(all_routes, new_routes);
+    assert_eq!(all_services, new_services);
+}

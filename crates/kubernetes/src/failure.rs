@@ -39,7 +39,9 @@ pub(crate) enum Cause {
     Gone,
     /// The request can never succeed (400, 413, 422).
     Invalid,
-    /// Anything else, such as 429 and 500.
+    /// The API server asks for fewer requests (429).
+    Busy,
+    /// Anything else, such as 500.
     Other,
 }
 
@@ -81,6 +83,7 @@ impl Failure {
             409 => Cause::Conflict,
             410 => Cause::Gone,
             400 | 413 | 422 => Cause::Invalid,
+            429 => Cause::Busy,
             _ => Cause::Other,
         };
         let seconds = status["details"]["retryAfterSeconds"].as_u64();
@@ -122,7 +125,7 @@ mod tests {
             (409, Cause::Conflict, false),
             (410, Cause::Gone, false),
             (422, Cause::Invalid, false),
-            (429, Cause::Other, false),
+            (429, Cause::Busy, false),
             (500, Cause::Other, false),
         ] {
             let failure = Failure::of_status(code, &Value::Null);

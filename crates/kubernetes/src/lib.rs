@@ -11,6 +11,7 @@
 
 mod absence;
 mod api;
+mod applied;
 mod backoff;
 mod discover;
 mod elect;

@@ -1,8 +1,11 @@
-//! Bounds the rate of writes: a burst at once, then so many in a second. Pure: time is an argument.
+//! Bounds the rate of writes: a burst at once, then so many in a second. If the API server asks for fewer requests, all
+//! writes pause. Pure: time is an argument.
 
 use std::time::Duration;
 
 use model::Moment;
+
+use crate::backoff::Backoff;
 
 /// How many writes may begin at once after a quiet time.
 pub(crate) const BURST: u32 = 200;
@@ -14,18 +17,36 @@ const EVERY: Duration = Duration::from_millis(5);
 pub(crate) struct Pace {
     /// When the bucket is full again.
     full_at: Moment,
+    /// Until when the API server wants no writes.
+    paused_until: Moment,
+    pauses: Backoff,
 }
 
 impl Pace {
     /// Returns when the next write may begin. `None`: now.
     pub(crate) fn wait_until(&self, now: Moment) -> Option<Moment> {
-        let at = self.full_at.before(EVERY * (BURST - 1));
+        let at = self.full_at.before(EVERY * (BURST - 1)).max(self.paused_until);
         (at > now).then_some(at)
     }
 
     /// Notes that a write begins.
     pub(crate) fn begin(&mut self, now: Moment) {
         self.full_at = self.full_at.max(now) + EVERY;
+    }
+
+    /// Notes that the API server asks for fewer requests: all writes pause, for longer each time, and for as long as it
+    /// asks. There is no burst afterwards. `draw` from 0 to 1 varies the pause.
+    pub(crate) fn pause(&mut self, asked: Option<Duration>, now: Moment, draw: f64) {
+        // Those that were under way together count once.
+        if self.paused_until <= now {
+            self.paused_until = now + self.pauses.failed(asked, draw);
+            self.full_at = self.paused_until + EVERY * (BURST - 1);
+        }
+    }
+
+    /// Notes that the API server has accepted a write.
+    pub(crate) fn accepted(&mut self) {
+        self.pauses.succeeded();
     }
 }
 
@@ -57,5 +78,28 @@ mod tests {
             pace.begin(later);
         }
         assert!(pace.wait_until(later).is_some());
+    }
+
+    #[test]
+    fn a_busy_server_pauses_all_writes() {
+        let mut pace = Pace::default();
+        let seconds = |seconds: u64| Some(Duration::from_secs(seconds));
+        pace.pause(seconds(3), at(1000), 1.0);
+        // Others were under way.
+        pace.pause(None, at(1001), 1.0);
+        pace.pause(seconds(20), at(1002), 1.0);
+        assert_eq!((pace.wait_until(at(3999)), pace.wait_until(at(4000))), (Some(at(4000)), None));
+        pace.begin(at(4000));
+        assert_eq!(pace.wait_until(at(4000)), Some(at(4005)), "no burst");
+        // It is still busy: the pauses become longer, up to a bound.
+        for (now, wait) in [(4005, 1000), (6000, 2000), (9000, 4000)] {
+            pace.pause(None, at(now), 1.0);
+            assert_eq!(pace.wait_until(at(now)), Some(at(now + wait)));
+        }
+        pace.pause(seconds(3600), at(20_000), 1.0);
+        assert_eq!(pace.wait_until(at(20_000)), Some(at(50_000)));
+        pace.accepted();
+        pace.pause(None, at(60_000), 1.0);
+        assert_eq!(pace.wait_until(at(60_000)), Some(at(60_500)));
     }
 }

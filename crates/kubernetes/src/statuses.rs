@@ -145,6 +145,12 @@ impl Wants {
         alone.map_or_else(String::new, |alone| short_digest(&alone.status.to_string()))
     }
 
+    /// Forgets what was written and refused: this instance begins to lead, and another one may have written since.
+    pub(crate) fn forget(&mut self) {
+        self.written.clear();
+        self.refused.clear();
+    }
+
     /// Notes that a status was written.
     pub(crate) fn written(&mut self, id: &Id, patch: &Patch, now: Moment) {
         self.refused.remove(id);
@@ -261,6 +267,13 @@ mod tests {
         assert_eq!(wants.decide(&id(), &store, at(90), "now"), Decision::Keep);
         wants.set(statuses("y"));
         assert!(matches!(wants.decide(&id(), &store, at(90), "now"), Decision::Write(_)));
+        // A new leader does not know whether its last writes are still there.
+        wants.set(statuses("x"));
+        wants.forget();
+        let patch = self::patch(wants.decide(&id(), &store, at(91), "now"));
+        wants.written(&id(), &patch, at(91));
+        wants.forget();
+        assert!(matches!(wants.decide(&id(), &store, at(92), "now"), Decision::Write(_)));
     }
 
     #[test]

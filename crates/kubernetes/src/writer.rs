@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gateway::objects::Key;
 use gateway::resolve::status::Statuses;
@@ -11,6 +12,7 @@ use model::Moment;
 use serde_json::{Value, json};
 
 use crate::api::{self, Api, FIELD_MANAGER, WRITE_MAX};
+use crate::applied::{self, Applied};
 use crate::event::Event;
 use crate::expose::service;
 use crate::failure::{Cause, Failure};
@@ -58,7 +60,17 @@ pub(crate) struct Answer {
     patch: Option<Box<Patch>>,
     /// The object afterwards, if it is known.
     facts: Option<Facts>,
+    /// The Service as it was applied.
+    applied: Option<Applied>,
     result: Result<(), Failure>,
+}
+
+/// What is done for a write that is due.
+enum Due {
+    Nothing,
+    /// It is looked at again after a while.
+    Wait(Duration),
+    Job(Job),
 }
 
 /// All writes.
@@ -72,6 +84,7 @@ pub(crate) struct Writer {
     unwanted: BTreeSet<Key>,
     /// What the API server refused for good, by Gateway.
     refused: BTreeMap<Key, Value>,
+    applied: applied::Memory,
     /// What is forbidden.
     pub(crate) forbidden: BTreeMap<String, Arc<str>>,
 }
@@ -85,6 +98,7 @@ impl Writer {
             services: BTreeMap::new(),
             unwanted: BTreeSet::new(),
             refused: BTreeMap::new(),
+            applied: applied::Memory::default(),
             forbidden: BTreeMap::new(),
         }
     }
@@ -103,6 +117,7 @@ impl Writer {
             self.queue.push(Write::Service(gateway.clone()));
         }
         self.refused.retain(|gateway, _| services.contains_key(gateway));
+        self.applied.retain(|gateway| services.contains_key(gateway));
         self.services = services;
     }
 
@@ -131,8 +146,9 @@ impl Writer {
         }
     }
 
-    /// This instance has begun to lead.
+    /// This instance has begun to lead: all statuses that differ are written.
     pub(crate) fn push_all(&mut self, store: &Store) {
+        self.wants.forget();
         for id in self.wants.all(store) {
             self.queue.push(Write::Status(id));
         }
@@ -146,6 +162,7 @@ impl Writer {
         // They are decided again when it leads again.
         self.services.clear();
         self.unwanted.clear();
+        self.applied = applied::Memory::default();
     }
 
     /// Returns how many writes wait or are under way.
@@ -175,64 +192,87 @@ impl Writer {
         }
         loop {
             let write = self.queue.begin(now)?;
-            let job = match &write {
-                Write::Status(id) => match self.wants.decide(id, store, now, time) {
-                    Decision::Keep => None,
-                    Decision::Write(patch) => versions.get(&id.0).map(|version| Job::Patch {
-                        path: path(id.0, version, &id.1),
-                        kind: id.0,
-                        patch,
-                    }),
-                    Decision::Wait(wait) => {
-                        self.queue.end(&write, Ended::Done, now, 0.0);
-                        self.queue.postpone(write, now, wait);
-                        continue;
-                    }
-                },
-                Write::Service(gateway) => self.service(gateway, store),
-                Write::Unwanted(service) => {
-                    let existing =
-                        store.own_services.get(service).filter(|_| self.unwanted.contains(service));
-                    existing.map(|existing| Job::Delete {
-                        path: path(Kind::OwnService, "v1", service),
-                        options: json!({
-                            "preconditions": {"uid": &*existing.uid, "resourceVersion": &*existing.version}
-                        }),
-                    })
-                }
+            let due = match &write {
+                Write::Status(id) => self.status(id, store, versions, now, time),
+                Write::Service(gateway) => self.service(gateway, store, now),
+                Write::Unwanted(service) => self.delete(service, store),
             };
-            match job {
-                Some(job) => {
+            match due {
+                Due::Job(job) => {
                     self.pace.begin(now);
                     return Some((write, job));
                 }
-                None => self.queue.end(&write, Ended::Done, now, 0.0),
+                Due::Nothing => self.queue.end(&write, Ended::Done, now, 0.0),
+                Due::Wait(wait) => {
+                    self.queue.end(&write, Ended::Done, now, 0.0);
+                    self.queue.postpone(write, now, wait);
+                }
             }
         }
     }
 
-    fn service(&self, gateway: &Key, store: &Store) -> Option<Job> {
-        let wanted = self.services.get(gateway)?;
+    fn status(
+        &mut self,
+        id: &Id,
+        store: &Store,
+        versions: &Versions,
+        now: Moment,
+        time: &str,
+    ) -> Due {
+        match self.wants.decide(id, store, now, time) {
+            Decision::Keep => Due::Nothing,
+            Decision::Wait(wait) => Due::Wait(wait),
+            Decision::Write(patch) => match versions.get(&id.0) {
+                Some(version) => {
+                    let path = path(id.0, version, &id.1);
+                    Due::Job(Job::Patch { path, kind: id.0, patch })
+                }
+                None => Due::Nothing,
+            },
+        }
+    }
+
+    fn delete(&self, service: &Key, store: &Store) -> Due {
+        let existing = store.own_services.get(service);
+        let Some(existing) = existing.filter(|_| self.unwanted.contains(service)) else {
+            return Due::Nothing;
+        };
+        let preconditions = json!({"uid": &*existing.uid, "resourceVersion": &*existing.version});
+        Due::Job(Job::Delete {
+            path: path(Kind::OwnService, "v1", service),
+            options: json!({"preconditions": preconditions}),
+        })
+    }
+
+    fn service(&mut self, gateway: &Key, store: &Store, now: Moment) -> Due {
+        let Some(wanted) = self.services.get(gateway) else { return Due::Nothing };
         if self.refused.get(gateway) == Some(wanted) {
-            return None;
+            return Due::Nothing;
         }
         let text = |name: &str| wanted["metadata"][name].as_str().unwrap_or_default();
         let key = Key::new(text("namespace"), text("name"));
         let existing = store.own_services.get(&key);
-        if existing.is_some_and(|existing| !service::differs(existing, wanted)) {
-            return None;
+        if let Some(existing) = existing {
+            self.applied.see(gateway, &existing.version);
+            if !service::differs(existing, wanted) {
+                return Due::Nothing;
+            }
+        }
+        let wait = self.applied.wait(gateway, service::digest(wanted), now);
+        if !wait.is_zero() {
+            return Due::Wait(wait);
         }
         let mut body = wanted.clone();
         if let Some(existing) = existing {
             // Nothing newer is overwritten.
             body["metadata"]["resourceVersion"] = (*existing.version).into();
         }
-        Some(Job::Apply { path: path(Kind::OwnService, "v1", &key), body: Box::new(body) })
+        Due::Job(Job::Apply { path: path(Kind::OwnService, "v1", &key), body: Box::new(body) })
     }
 
     /// Takes the end of a write. Returns what is to be reported.
     pub(crate) fn end(&mut self, answer: Answer, store: &mut Store, now: Moment) -> Option<Event> {
-        let Answer { write, patch, facts, result } = answer;
+        let Answer { write, patch, facts, applied, result } = answer;
         if let (Write::Status(id), Some(facts)) = (&write, facts)
             && store.facts(id).is_some()
         {
@@ -242,12 +282,21 @@ impl Writer {
         let Err(failure) = result else {
             self.forbidden.remove(&subject(&write));
             self.queue.end(&write, Ended::Done, now, 0.0);
+            self.pace.accepted();
+            if let (Write::Service(gateway), Some(applied)) = (&write, applied)
+                && self.services.contains_key(gateway)
+            {
+                self.applied.note(gateway, applied, now);
+            }
             let (Write::Status(id), Some(patch)) = (&write, patch) else { return None };
             self.wants.written(id, &patch, now);
             let object = format!("{} {}", id.0.name(), id.1);
             return (patch.left_out > 0)
                 .then_some(Event::LeftOut { object, count: patch.left_out });
         };
+        if failure.cause == Cause::Busy || failure.retry_after.is_some() {
+            self.pace.pause(failure.retry_after, now, fastrand::f64());
+        }
         match failure.cause {
             Cause::NotFound if is_gone(&write, store) => {
                 self.queue.end(&write, Ended::Done, now, 0.0);
@@ -283,6 +332,7 @@ impl Writer {
             | Cause::Unusable
             | Cause::Unauthorized
             | Cause::Gone
+            | Cause::Busy
             | Cause::Other => {
                 self.queue.end(&write, Ended::Failed(failure.retry_after), now, fastrand::f64());
                 None
@@ -313,9 +363,15 @@ fn subject(write: &Write) -> String {
     }
 }
 
+/// Returns what was applied. `found` is the object afterwards.
+fn applied(wanted: &Value, found: &Value) -> Applied {
+    let version = found["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    Applied { digest: service::digest(wanted).to_owned(), version: version.into() }
+}
+
 /// Carries a write out.
 pub(crate) async fn execute(api: Rc<Api>, write: Write, job: Job) -> Answer {
-    let mut answer = Answer { write, patch: None, facts: None, result: Ok(()) };
+    let mut answer = Answer { write, patch: None, facts: None, applied: None, result: Ok(()) };
     let result = match job {
         Job::Patch { path, kind, patch } => {
             let patched = patch_status(&api, &path, kind, &patch).await;
@@ -329,7 +385,10 @@ pub(crate) async fn execute(api: Rc<Api>, write: Write, job: Job) -> Answer {
             let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
             let request =
                 api::with_json(Method::PATCH, &path, "application/apply-patch+yaml", &body);
-            send(&api, request).await.map(|_| Ok(()))
+            send(&api, request).await.map(|found| {
+                answer.applied = Some(applied(&body, &found));
+                Ok(())
+            })
         }
         Job::Delete { path, options } => {
             let request = api::with_json(Method::DELETE, &path, "application/json", &options);
@@ -400,7 +459,7 @@ mod tests {
 
     fn answer(write: Write, cause: Option<Cause>) -> Answer {
         let result = cause.map_or(Ok(()), |cause| Err(Failure::new(cause, "why")));
-        Answer { write, patch: None, facts: None, result }
+        Answer { write, patch: None, facts: None, applied: None, result }
     }
 
     fn begin(writer: &mut Writer, store: &Store, now: Moment) -> Option<(Write, Job)> {
@@ -465,5 +524,94 @@ mod tests {
         let (write, _) = begin(&mut writer, &store, due).unwrap();
         let event = writer.end(answer(write, Some(Cause::Invalid)), &mut store, due);
         assert!(matches!(event, Some(Event::Refused { .. })), "{event:?}");
+    }
+
+    #[test]
+    fn a_busy_server_slows_all_writes() {
+        let mut writer = Writer::new("a/b".into());
+        let mut store = Store::default();
+        let services = ["a", "b", "c"]
+            .map(|name| (key(name), json!({"metadata": {"namespace": "weir", "name": name}})));
+        writer.set_services(services.into());
+        let (first, _) = begin(&mut writer, &store, NOW).unwrap();
+        let (second, _) = begin(&mut writer, &store, NOW).unwrap();
+        let retry_after = Some(Duration::from_secs(7));
+        let busy = Failure { retry_after, ..Failure::new(Cause::Busy, "429") };
+        writer.end(Answer { result: Err(busy), ..answer(first, None) }, &mut store, NOW);
+        writer.end(answer(second, None), &mut store, NOW);
+        // The third one waits as well.
+        assert!(begin(&mut writer, &store, NOW).is_none());
+        let due = NOW + Duration::from_secs(7);
+        assert_eq!(writer.due(NOW), Some(due));
+        assert!(begin(&mut writer, &store, due).is_some());
+        assert!(begin(&mut writer, &store, due).is_none(), "no burst");
+    }
+
+    /// The Service of the Gateway `g` as the API server has it.
+    fn report(store: &mut Store, version: &str, wanted: &Value) {
+        let mut object = wanted.clone();
+        object["metadata"]["resourceVersion"] = version.into();
+        store.apply(Kind::OwnService, item::read(Kind::OwnService, object).unwrap());
+    }
+
+    /// Begins the write of a Service, and ends it with success.
+    fn apply(writer: &mut Writer, store: &mut Store, now: Moment, version: &str) -> bool {
+        writer.touch_services();
+        let Some((write, job)) = begin(writer, store, now) else { return false };
+        let Job::Apply { body, .. } = job else { panic!("{job:?}") };
+        let found = json!({"metadata": {"resourceVersion": version}});
+        let applied = Some(applied(&body, &found));
+        writer.end(Answer { applied, ..answer(write, None) }, store, now);
+        true
+    }
+
+    #[test]
+    fn a_service_is_not_written_again_without_a_change() {
+        let at = |seconds: u64| Moment::from_millis(seconds * 1000);
+        let mut writer = Writer::new("a/b".into());
+        let mut store = Store::default();
+        let gateway: gateway::objects::gateway::Gateway =
+            serde_json::from_value(json!({"metadata": {"namespace": "n", "name": "g"}})).unwrap();
+        let shared = service::Shared {
+            controller_name: "a/b".into(),
+            namespace: "weir".into(),
+            selector: [("app".to_owned(), "weir".to_owned())].into(),
+        };
+        let wanted = |target: u16| service::wanted(&shared, &gateway, &[(80, target)].into());
+        writer.set_services([(Key::new("n", "g"), wanted(1))].into());
+        assert!(apply(&mut writer, &mut store, at(0), "5"));
+        // The watch has not reported it yet.
+        assert!(!apply(&mut writer, &mut store, at(1), "6"));
+        report(&mut store, "5", &wanted(1));
+        assert!(!apply(&mut writer, &mut store, at(2), "6"));
+        // Another target is written at once; an older event is none of it.
+        writer.set_services([(Key::new("n", "g"), wanted(2))].into());
+        assert!(apply(&mut writer, &mut store, at(2), "7"));
+        report(&mut store, "6", &wanted(1));
+        assert!(!apply(&mut writer, &mut store, at(3), "8"));
+        // It was changed by someone after that: once at once, then after a while.
+        report(&mut store, "8", &wanted(1));
+        assert!(apply(&mut writer, &mut store, at(4), "9"));
+        report(&mut store, "10", &wanted(1));
+        assert!(!apply(&mut writer, &mut store, at(5), "11"));
+        assert!(!apply(&mut writer, &mut store, at(33), "11"));
+        assert!(apply(&mut writer, &mut store, at(34), "11"));
+        // A new term of this leader begins without a memory.
+        writer.clear();
+        writer.set_services([(Key::new("n", "g"), wanted(2))].into());
+        assert!(apply(&mut writer, &mut store, at(35), "12"));
+    }
+
+    #[test]
+    fn an_event_that_never_comes_ends_the_wait() {
+        let at = |seconds: u64| Moment::from_millis(seconds * 1000);
+        let mut writer = Writer::new("a/b".into());
+        let mut store = Store::default();
+        let service = json!({"metadata": {"namespace": "weir", "name": "s"}});
+        writer.set_services([(key("g"), service)].into());
+        assert!(apply(&mut writer, &mut store, at(0), "5"));
+        assert!(!apply(&mut writer, &mut store, at(29), "6"));
+        assert_eq!(writer.due(at(29)), Some(at(30)));
+        assert!(apply(&mut writer, &mut store, at(30), "6"));
     }
 }

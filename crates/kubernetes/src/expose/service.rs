@@ -192,6 +192,11 @@ fn copied(stated: &BTreeMap<String, String>) -> impl Iterator<Item = (String, Va
     copied.map(|(key, value)| (key.clone(), value.as_str().into()))
 }
 
+/// Returns the digest of a Service that [`wanted`] returned.
+pub(crate) fn digest(wanted: &Value) -> &str {
+    wanted["metadata"]["annotations"][WANTED].as_str().unwrap_or_default()
+}
+
 /// Returns whether a Service must be written.
 pub(crate) fn differs(existing: &OwnService, wanted: &Value) -> bool {
     let metadata = &wanted["metadata"];

@@ -11,7 +11,7 @@ use http::header::RETRY_AFTER;
 use http::{Request, Response, StatusCode};
 use http_body::Body as _;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use model::Moment;
 use os::clock::now;
@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::backoff::Recovery;
+use crate::connecting::Connecting;
 use crate::failure::{Cause, Failure};
 
 /// At most this many bytes of an answer. A page has at most [`PAGE_OBJECTS_MAX`] objects of at most 1.5 MB each.
@@ -41,6 +42,7 @@ pub(crate) const FIELD_MANAGER: &str = "weir";
 pub(crate) struct Api {
     kubeconfig: Option<PathBuf>,
     client: RefCell<Option<Client>>,
+    connecting: tokio::sync::Mutex<Connecting>,
     renewed: Cell<Option<Moment>>,
     recovery: RefCell<Recovery>,
     recovered: Notify,
@@ -51,6 +53,7 @@ impl Api {
         Api {
             kubeconfig,
             client: RefCell::new(None),
+            connecting: tokio::sync::Mutex::default(),
             renewed: Cell::new(None),
             recovery: RefCell::default(),
             recovered: Notify::new(),
@@ -141,7 +144,18 @@ impl Api {
         if let Some(client) = &*self.client.borrow() {
             return Ok(client.clone());
         }
-        let client = self.connect().await?;
+        // Of many requests, one connects, and the others wait.
+        let mut connecting = self.connecting.lock().await;
+        if let Some(client) = &*self.client.borrow() {
+            return Ok(client.clone());
+        }
+        if connecting.is_idle() {
+            let config = self.config().await?;
+            connecting.begin(move || {
+                Client::try_from(config).map_err(|error| Failure::of_error(&error))
+            })?;
+        }
+        let client = connecting.wait().await?;
         self.renewed.set(Some(now()));
         *self.client.borrow_mut() = Some(client.clone());
         Ok(client)
@@ -156,7 +170,7 @@ impl Api {
         }
     }
 
-    async fn connect(&self) -> Result<Client, Failure> {
+    async fn config(&self) -> Result<Config, Failure> {
         let mut config = match &self.kubeconfig {
             Some(path) => {
                 let file =
@@ -171,7 +185,11 @@ impl Api {
         config.connect_timeout = Some(CONNECT_MAX);
         // Weir repeats requests itself, and less often.
         config.default_retry = false;
-        Client::try_from(config).map_err(|error| Failure::of_error(&error))
+        if let Some(plugin) = &mut config.auth_info.exec {
+            // It has nobody to ask.
+            plugin.interactive_mode = Some(ExecInteractiveMode::Never);
+        }
+        Ok(config)
     }
 }
 

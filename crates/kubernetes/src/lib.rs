@@ -13,6 +13,7 @@ mod absence;
 mod api;
 mod applied;
 mod backoff;
+mod connecting;
 mod discover;
 mod elect;
 mod event;
@@ -90,7 +91,10 @@ pub fn start(
 ) -> Result<Handle, StartError> {
     check(&settings).map_err(StartError::Settings)?;
     settings.identity = unique(&settings.identity).map_err(StartError::System)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    // Lookups of names and programs that print credentials, of which some may hang.
+    const BLOCKING_MAX: usize = 16;
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().max_blocking_threads(BLOCKING_MAX).build();
     let runtime = runtime.map_err(StartError::System)?;
     let (served_sender, served) = channel::channel(Arc::default());
     let (pods_sender, pods) = channel::channel(Arc::default());

@@ -637,3 +637,33 @@ async fn long_lists_are_read_in_pages() {
     assert!(cluster.state.lock().unwrap().count("/httproutes?limit=250&continue=") >= 2);
     weir.handle.stop();
 }
+
+#[tokio::test]
+async fn a_credential_plugin_that_does_not_end_blocks_nothing() {
+    let cluster = cluster();
+    let plugin = |name: &str, script: &str| {
+        let user = json!({"exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script],
+            "interactiveMode": "IfAvailable"
+        }});
+        let kubeconfig = Some(cluster.kubeconfig_for(name, &user));
+        Settings { kubeconfig, ..settings(&cluster) }
+    };
+    let go = std::env::temp_dir().join(format!("weir-plugin-{}", std::process::id()));
+    let _ = std::fs::remove_file(&go);
+    let go = go.display().to_string();
+    let hangs = format!("touch {go}.begun; while [ ! -e {go} ]; do sleep 0.05; done");
+    let weir = start(plugin("-hangs", &hangs));
+    wait("the plugin", || std::fs::exists(format!("{go}.begun")).unwrap().then_some(())).await;
+    // Its thread would wait for the plugin for ever.
+    weir.handle.stop();
+    std::fs::write(&go, "").unwrap();
+
+    let credential = r#"{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "t"}}"#;
+    let weir = start(plugin("-works", &format!("echo '{credential}'")));
+    weir.wait_for_routes(&["r"]).await;
+    weir.handle.stop();
+    for file in [go.clone(), format!("{go}.begun")] {
+        std::fs::remove_file(file).unwrap();
+    }
+}

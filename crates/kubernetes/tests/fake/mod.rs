@@ -152,13 +152,18 @@ impl Cluster {
 
     /// Writes a kubeconfig file.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.kubeconfig_for("", &json!({"token": "secret"}))
+    }
+
+    /// Writes a kubeconfig file with these credentials.
+    pub(crate) fn kubeconfig_for(&self, name: &str, user: &Value) -> PathBuf {
         let port = self.address.port();
-        let path =
-            std::env::temp_dir().join(format!("weir-kubernetes-{}-{port}", std::process::id()));
+        let name = format!("weir-kubernetes-{}-{port}{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "users": [{"name": "u", "user": {"token": "secret"}}],
+            "users": [{"name": "u", "user": user}],
             "clusters": [{"name": "c", "cluster": {"server": format!("http://{}", self.address)}}]
         });
         std::fs::write(&path, config.to_string()).unwrap();

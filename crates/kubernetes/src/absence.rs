@@ -21,6 +21,8 @@ pub(crate) enum Standing {
     Foreign,
     /// The complete list of Gateways is without it.
     Absent,
+    /// It was absent or may be, but Gateways cannot be listed at present.
+    Unknown,
 }
 
 /// Returns what is known about a Gateway. `is_listed`: all Gateways of its namespace are known at present.
@@ -32,7 +34,11 @@ pub(crate) fn standing(
 ) -> Standing {
     let Some(found) = store.objects.gateways.get(gateway) else {
         let is_unreadable = store.unreadable.contains_key(&(Kind::Gateway, gateway.clone()));
-        return if is_listed && !is_unreadable { Standing::Absent } else { Standing::Kept };
+        return match (is_unreadable, is_listed) {
+            (true, _) => Standing::Kept,
+            (false, true) => Standing::Absent,
+            (false, false) => Standing::Unknown,
+        };
     };
     let class = Key::new("", found.spec.gateway_class_name.clone());
     match store.objects.classes.get(&class) {
@@ -41,16 +47,28 @@ pub(crate) fn standing(
     }
 }
 
-/// Since when Gateways have been absent.
+/// For how long Gateways are known to have been absent.
 #[derive(Debug, Default)]
 pub(crate) struct Absences {
-    since: BTreeMap<Key, Moment>,
+    absent: BTreeMap<Key, Absence>,
     due: Option<Moment>,
 }
 
+/// See [`Absences`]. Time in which Gateways cannot be listed does not count, and takes nothing away: a watch that breaks
+/// off every minute must not keep a Service for ever.
+#[derive(Clone, Copy, Debug, Default)]
+struct Absence {
+    /// For how long it was known to be absent before `since`.
+    before: Duration,
+    /// Since when it has been known to be absent. `None`: Gateways cannot be listed.
+    since: Option<Moment>,
+}
+
 impl Absences {
-    /// For this long a Gateway must be absent without interruption.
+    /// For this long a Gateway must be known to be absent.
     const GONE_AFTER: Duration = Duration::from_secs(60);
+    /// For this long it must be so without interruption: the data of an API server that was away may be older.
+    const CONFIRMED_AFTER: Duration = Duration::from_secs(10);
 
     /// Takes what is known about the Gateways of all Services now. Returns those whose Services are to be deleted.
     pub(crate) fn observe(
@@ -58,24 +76,32 @@ impl Absences {
         gateways: impl IntoIterator<Item = (Key, Standing)>,
         now: Moment,
     ) -> BTreeSet<Key> {
-        let before = std::mem::take(&mut self.since);
+        let known = std::mem::take(&mut self.absent);
         self.due = None;
         let mut gone = BTreeSet::new();
         for (gateway, standing) in gateways {
+            let known = known.get(&gateway).copied();
             match standing {
                 Standing::Kept => {}
                 Standing::Foreign => {
                     gone.insert(gateway);
                 }
+                Standing::Unknown => {
+                    if let Some(known) = known {
+                        self.absent.insert(gateway, known.paused(now));
+                    }
+                }
                 Standing::Absent => {
-                    let since = before.get(&gateway).copied().unwrap_or(now);
-                    let end = since + Self::GONE_AFTER;
+                    let Absence { before, since } = known.unwrap_or_default();
+                    let since = since.unwrap_or(now);
+                    let wait = Self::GONE_AFTER.saturating_sub(before).max(Self::CONFIRMED_AFTER);
+                    let end = since + wait;
                     if end <= now {
                         gone.insert(gateway.clone());
                     } else {
                         self.due = Some(self.due.map_or(end, |due| due.min(end)));
                     }
-                    self.since.insert(gateway, since);
+                    self.absent.insert(gateway, Absence { before, since: Some(since) });
                 }
             }
         }
@@ -86,11 +112,12 @@ impl Absences {
     pub(crate) fn due(&self) -> Option<Moment> {
         self.due
     }
+}
 
-    /// Begins again: Gateways could not be listed, or another instance decides.
-    pub(crate) fn clear(&mut self) {
-        self.since.clear();
-        self.due = None;
+impl Absence {
+    fn paused(self, now: Moment) -> Absence {
+        let known = self.since.map_or(Duration::ZERO, |since| now.since(since));
+        Absence { before: self.before.saturating_add(known), since: None }
     }
 }
 
@@ -132,7 +159,8 @@ mod tests {
             ("unknown", true, Standing::Kept),
             ("damaged", true, Standing::Kept),
             ("gone", true, Standing::Absent),
-            ("gone", false, Standing::Kept),
+            ("gone", false, Standing::Unknown),
+            ("damaged", false, Standing::Kept),
         ] {
             assert_eq!(standing(&store, "a/b", &key(name), is_listed), expected, "{name}");
         }
@@ -156,14 +184,38 @@ mod tests {
     }
 
     #[test]
-    fn time_begins_again_after_a_failure() {
+    fn watches_that_break_off_keep_no_service_for_ever() {
         let mut absences = Absences::default();
-        assert!(absences.observe([(key("g"), Standing::Absent)], at(0)).is_empty());
-        absences.clear();
-        assert!(absences.observe([(key("g"), Standing::Absent)], at(60)).is_empty());
-        assert_eq!(absences.due(), Some(at(120)));
-        // A Service that no longer exists is forgotten.
-        assert!(absences.observe([], at(120)).is_empty());
+        let mut observe = |seconds, standing| {
+            let gone = absences.observe([(key("g"), standing)], at(seconds));
+            (!gone.is_empty(), absences.due())
+        };
+        // Nothing is known about one that was never known to be absent.
+        assert_eq!(observe(0, Standing::Unknown), (false, None));
+        // Each watch lasts 25 seconds; then there is a gap of 5.
+        for start in [100, 130] {
+            observe(start, Standing::Absent);
+            assert_eq!(observe(start + 25, Standing::Unknown), (false, None));
+            assert_eq!(observe(start + 27, Standing::Unknown), (false, None));
+        }
+        // 50 seconds are known.
+        assert_eq!(observe(160, Standing::Absent), (false, Some(at(170))));
+        assert_eq!(observe(169, Standing::Unknown), (false, None));
+        // After a gap, it must be absent for a while again, however long it was absent before.
+        assert_eq!(observe(500, Standing::Absent), (false, Some(at(510))));
+        assert_eq!(observe(510, Standing::Absent), (true, None));
+        // It exists: all begins again.
+        observe(511, Standing::Kept);
+        assert_eq!(observe(512, Standing::Absent), (false, Some(at(572))));
+    }
+
+    #[test]
+    fn a_service_that_no_longer_exists_is_forgotten() {
+        let mut absences = Absences::default();
+        absences.observe([(key("g"), Standing::Absent)], at(0));
+        assert!(absences.observe([], at(60)).is_empty());
         assert_eq!(absences.due(), None);
+        absences.observe([(key("g"), Standing::Absent)], at(61));
+        assert_eq!(absences.due(), Some(at(121)));
     }
 }

@@ -16,8 +16,9 @@ use crate::failure::{Cause, Failure};
 use crate::lease::{Election, RETRY_EVERY, Record, Step};
 use crate::text::micro_time;
 
-/// After this many requests in a row without an answer in time, the API server counts as absent.
-const TIMEOUTS_MAX: u32 = 3;
+/// After this many requests in a row without an answer, or with credentials that are not accepted, the API server counts
+/// as absent.
+const UNANSWERED_MAX: u32 = 3;
 /// No longer wait that the server asks for is obeyed: a leader must renew the Lease in time.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(4);
 
@@ -26,6 +27,8 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(4);
 pub(crate) struct State {
     pub(crate) is_leading: bool,
     pub(crate) failure: Option<Failure>,
+    /// Whether several requests in a row have shown that the API server cannot be used.
+    pub(crate) is_absent: bool,
 }
 
 /// Takes part in the election.
@@ -53,19 +56,20 @@ impl Elector {
 
     /// Takes part until the manager ends.
     pub(crate) async fn run(&self, state: watch::Sender<State>) {
-        let mut timeouts: u32 = 0;
+        let mut unanswered: u32 = 0;
         loop {
             // An attempt takes at most as long as a write, so that a leader notices when its time is over.
-            let mut failure = self.attempt().await.err();
+            let failure = self.attempt().await.err();
             let is_late = failure.as_ref().is_some_and(|one| one.cause == Cause::Timeout);
-            timeouts = if is_late { timeouts.saturating_add(1) } else { 0 };
+            let is_unanswered = is_late || failure.as_ref().is_some_and(Failure::is_outage);
+            unanswered = if is_unanswered { unanswered.saturating_add(1) } else { 0 };
             let asked = failure.as_ref().and_then(|failure| failure.retry_after);
             // Requests for the Lease are small: an API server that answers none of several is absent.
-            if let Some(failure) = failure.as_mut().filter(|_| timeouts >= TIMEOUTS_MAX) {
-                failure.cause = Cause::Connection;
+            let is_absent = unanswered >= UNANSWERED_MAX;
+            if is_absent && is_late {
                 self.api.absent();
             }
-            let seen = State { is_leading: self.is_leading(), failure };
+            let seen = State { is_leading: self.is_leading(), failure, is_absent };
             state.send_if_modified(|before| {
                 let is_changed = *before != seen;
                 *before = seen;

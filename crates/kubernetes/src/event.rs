@@ -8,13 +8,37 @@ use std::sync::Arc;
 pub enum Event {
     /// The API server answers, after a failure or for the first time.
     Connected,
-    /// The API server does not answer.
+    /// The API server cannot be used.
     Disconnected {
         /// Why.
         error: Arc<str>,
     },
     /// All objects have been read: Weir serves.
     Complete,
+    /// The start has waited for a while.
+    Awaited {
+        /// What has not been read: the first few.
+        what: Vec<String>,
+        /// How many others there are.
+        others: usize,
+    },
+    /// The start does not wait for a namespace any more that Weir may not read.
+    Skipped {
+        /// The namespace.
+        namespace: Arc<str>,
+    },
+    /// Something has not been read or followed for a while, although the API server answers.
+    Failing {
+        /// What: `httproutes`.
+        what: String,
+        /// Why.
+        error: Arc<str>,
+    },
+    /// What was failing is read and followed again.
+    Followed {
+        /// What.
+        what: String,
+    },
     /// A request is forbidden.
     Forbidden {
         /// The request: `list HTTPRoutes`.
@@ -76,6 +100,8 @@ pub enum Event {
         kind: &'static str,
         /// How many are read.
         count_max: usize,
+        /// How many are not read.
+        refused: usize,
     },
 }
 
@@ -85,10 +111,14 @@ impl Event {
         match self {
             Event::Connected
             | Event::Complete
+            | Event::Followed { .. }
             | Event::Permitted { .. }
             | Event::Leading { .. } => false,
             Event::Absent { kinds } => !kinds.is_empty(),
             Event::Disconnected { .. }
+            | Event::Awaited { .. }
+            | Event::Skipped { .. }
+            | Event::Failing { .. }
             | Event::Forbidden { .. }
             | Event::Unreadable { .. }
             | Event::Refused { .. }
@@ -106,10 +136,23 @@ impl fmt::Display for Event {
             Event::Connected => f.write_str("connected to the Kubernetes API server"),
             Event::Disconnected { error } => write!(
                 f,
-                "the Kubernetes API server does not answer: {error}; traffic is served as before, \
+                "the Kubernetes API server cannot be used: {error}; traffic is served as before, \
                  changes to the cluster are seen once it answers"
             ),
             Event::Complete => f.write_str("all Kubernetes objects have been read"),
+            Event::Awaited { what, others } => write_awaited(f, what, *others),
+            Event::Skipped { namespace } => write!(
+                f,
+                "namespace {namespace} cannot be read completely and is served without what is \
+                 missing. Create it, or its Role and RoleBinding, or remove it from the list of \
+                 namespaces"
+            ),
+            Event::Failing { what, error } => write!(
+                f,
+                "{what} could not be read or followed for a minute: {error}; what is known stays in \
+                 use"
+            ),
+            Event::Followed { what } => write!(f, "{what} can be read and followed again"),
             Event::Forbidden { what, error } => write!(
                 f,
                 "Weir's ServiceAccount may not {what}: {error}; what is known stays in use. Check \
@@ -148,11 +191,19 @@ impl fmt::Display for Event {
             Event::More { latest } => {
                 write!(f, "{latest}; further messages like this are not logged for a minute")
             }
-            Event::TooManyReferences { kind, count_max } => write!(
+            Event::TooManyReferences { kind, count_max, refused } => write!(
                 f,
                 "Gateways and policies refer to more than {count_max} objects of the kind {kind}; \
-                 the others are treated as absent"
+                 those in use stay in use, {refused} others are not read"
             ),
         }
     }
+}
+
+fn write_awaited(f: &mut fmt::Formatter<'_>, what: &[String], others: usize) -> fmt::Result {
+    write!(f, "no Gateway is served until these have been read: {}", what.join(", "))?;
+    if others > 0 {
+        write!(f, " and {others} others")?;
+    }
+    f.write_str(". weir status shows why they cannot be read")
 }

@@ -1,22 +1,29 @@
-//! How the connection to the API server is, for status pages.
+//! How the connection to the API server is, for status pages. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::Moment;
 
+use crate::failure::Failure;
+
 /// How the connection to the API server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// Whether the API server answers. While it does not, Weir serves what it knows.
+    /// Whether the API server can be used. It cannot if no kind at all can be listed, twice in a row, or if three requests
+    /// in a row for the Lease had no answer or were not accepted (401). A kind that fails alone is in `failing`. During an outage, Weir serves
+    /// what it knows.
     pub is_connected: bool,
     /// Since when `is_connected` has this value.
     pub since: Moment,
     /// The last failure, one line.
     pub last_error: Option<Arc<str>>,
-    /// What cannot be read at the moment, such as `httproutes`, with the reason.
+    /// What cannot be read or followed at the moment, such as `httproutes` or `Secret namespace/name`, with the reason.
     pub failing: BTreeMap<String, Arc<str>>,
-    /// What the API server forbids: `list HTTPRoutes`, `write the status of Gateways`.
+    /// Since when something in `failing` has failed without interruption, or something in `awaited` has been awaited: the
+    /// earliest. Changes to it are not seen, even if the API server can be used.
+    pub not_followed_since: Option<Moment>,
+    /// What the API server forbids: `list httproutes`, `patch gateways/status`.
     pub forbidden: BTreeSet<String>,
     /// The kinds of the Gateway API that are not installed.
     pub absent: BTreeSet<&'static str>,
@@ -39,6 +46,7 @@ impl Health {
             since: now,
             last_error: None,
             failing: BTreeMap::new(),
+            not_followed_since: None,
             forbidden: BTreeSet::new(),
             absent: BTreeSet::new(),
             awaited: BTreeSet::new(),
@@ -46,6 +54,52 @@ impl Health {
             is_leading: false,
             resolved: 0,
             writes_waiting: 0,
+        }
+    }
+}
+
+/// Returns why the API server cannot be used, as far as it is so: see [`Health::is_connected`]. `watches` has what each
+/// watch fails with, and `lease` what the requests for the Lease have failed with several times in a row.
+pub(crate) fn outage<'a>(
+    watches: impl IntoIterator<Item = Option<&'a Failure>>,
+    lease: Option<&'a Failure>,
+) -> Option<&'a Failure> {
+    let mut found: Option<&Failure> = None;
+    for failure in watches {
+        let Some(failure) = failure else { return lease };
+        // The reason of an outage comes before those of single kinds.
+        if found.is_none_or(|found| !found.is_outage()) {
+            found = Some(failure);
+        }
+    }
+    lease.or(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Cause;
+
+    #[test]
+    fn an_outage_concerns_everything() {
+        let broken = Failure::new(Cause::Connection, "refused");
+        let late = Failure::new(Cause::Timeout, "late");
+        let forbidden = Failure::new(Cause::Forbidden, "403");
+        let (broken, late, forbidden) = (Some(&broken), Some(&late), Some(&forbidden));
+        for (watches, lease, expected) in [
+            (&[][..], None, None),
+            (&[None, None], None, None),
+            // One connection that breaks is none.
+            (&[broken, None], None, None),
+            (&[broken, broken], None, broken),
+            (&[late, late], None, late),
+            (&[forbidden, broken, late], None, broken),
+            (&[forbidden, forbidden], None, forbidden),
+            // Watches that hang see nothing.
+            (&[None, None], late, late),
+            (&[broken, None], late, late),
+        ] {
+            assert_eq!(outage(watches.iter().copied(), lease), expected, "{watches:?}");
         }
     }
 }

@@ -137,6 +137,21 @@ pub(crate) fn contents(kind: Kind, mut object: Value) -> Result<Contents, Arc<st
     Ok(Contents::ConfigMap(Arc::new(map)))
 }
 
+/// Returns what stands for a Secret whose contents are unknown. `why` is the rest of a sentence that begins with it.
+pub(crate) fn unread_secret(why: &str) -> Secret {
+    let secret = Secret::default();
+    // What was found to be wrong with the contents: they are not looked at.
+    let _ = secret.certificate.or(|| Err(why.to_owned()));
+    secret
+}
+
+/// See [`unread_secret`].
+pub(crate) fn unread_config_map(why: &str) -> ConfigMap {
+    let map = ConfigMap::default();
+    let _ = map.authorities.or(|| Err(why.to_owned()));
+    map
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -18,6 +18,7 @@ mod discover;
 mod elect;
 mod event;
 mod expose;
+mod failing;
 mod failure;
 mod fetch;
 mod health;

@@ -122,11 +122,6 @@ impl<T: Clone + Ord + Hash> Queue<T> {
         }
     }
 
-    /// Returns how often a write has failed in a row.
-    pub(crate) fn failures(&self, one: &T) -> u32 {
-        self.failures.get(one).map_or(0, Backoff::failures)
-    }
-
     /// Asks for a write after a while, or earlier if it is asked for.
     pub(crate) fn postpone(&mut self, one: T, now: Moment, wait: Duration) {
         self.wait(one, now, wait, Why::Postponed);
@@ -211,13 +206,12 @@ mod tests {
             );
             now += wait;
         }
-        assert_eq!(queue.failures(&"a"), 3);
         queue.push("b");
         assert_eq!(queue.begin(at(now)), Some("b"));
         queue.end(&"b", Ended::Done, at(now), 1.0);
         assert_eq!(queue.begin(at(now)), Some("a"));
         queue.end(&"a", Ended::Done, at(now), 1.0);
-        assert_eq!((queue.failures(&"a"), queue.len(), queue.due()), (0, 0, None));
+        assert_eq!((queue.failures.len(), queue.len(), queue.due()), (0, 0, None));
     }
 
     #[test]
@@ -242,7 +236,7 @@ mod tests {
         queue.end(&"a", Ended::Outdated, at(0), 1.0);
         assert_eq!((queue.begin(at(999)), queue.begin(at(1000))), (None, Some("a")));
         queue.end(&"a", Ended::Done, at(1000), 1.0);
-        assert_eq!((queue.failures(&"a"), queue.len()), (0, 0));
+        assert_eq!((queue.failures.len(), queue.len()), (0, 0));
     }
 
     #[test]

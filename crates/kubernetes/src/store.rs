@@ -13,7 +13,7 @@ use gateway::resolve::incremental::Changes;
 use gateway::resolve::references;
 
 use crate::expose::service::OwnService;
-use crate::item::{Contents, Facts, Item, Object};
+use crate::item::{self, Contents, Facts, Item, Object};
 use crate::kinds::{Kind, Source};
 use crate::text::is_older;
 
@@ -36,6 +36,9 @@ pub(crate) struct Store {
     pub(crate) versions: BTreeMap<Id, Box<str>>,
     /// Those of them that something refers to.
     pub(crate) referred: BTreeSet<Id>,
+    /// Why the contents of an object are unknown, for those that exist. In place of its contents, `objects` have one that
+    /// says so: without it, the object would be taken for one that does not exist.
+    unread: BTreeMap<Id, Arc<str>>,
     /// What cannot be read, and why.
     pub(crate) unreadable: BTreeMap<Id, Arc<str>>,
     /// What has changed.
@@ -305,18 +308,54 @@ impl Store {
     /// Sets the contents of an object that is referred to.
     pub(crate) fn set_contents(&mut self, key: &Key, contents: Contents) {
         let objects = &mut self.objects;
-        self.dirty.changes.is_all |= match contents {
+        let (kind, is_changed) = match contents {
             Contents::Secret(one) => {
-                replaces(&mut objects.secrets, key, one, |a, b| a.data == b.data)
+                let is_changed = replaces(&mut objects.secrets, key, one, |a, b| a.data == b.data);
+                (Kind::Secret, is_changed)
             }
             Contents::ConfigMap(one) => {
-                replaces(&mut objects.config_maps, key, one, |a, b| a.data == b.data)
+                let maps = &mut objects.config_maps;
+                (Kind::ConfigMap, replaces(maps, key, one, |a, b| a.data == b.data))
             }
         };
+        let was_unread = self.unread.remove(&(kind, key.clone())).is_some();
+        self.dirty.changes.is_all |= is_changed || was_unread;
+    }
+
+    /// Sets which objects have unknown contents, and why. Contents that were read before stay.
+    pub(crate) fn set_unread(&mut self, mut unread: BTreeMap<Id, Arc<str>>) {
+        unread.retain(|id, _| self.unread.contains_key(id) || !self.has_contents(id));
+        let over: Vec<Id> =
+            self.unread.keys().filter(|id| !unread.contains_key(*id)).cloned().collect();
+        for id in over {
+            self.remove_contents(&id);
+        }
+        for (id, why) in unread {
+            if self.unread.get(&id) == Some(&why) {
+                continue;
+            }
+            let (objects, key) = (&mut self.objects, id.1.clone());
+            if id.0 == Kind::Secret {
+                objects.secrets.insert(key, Arc::new(item::unread_secret(&why)));
+            } else {
+                objects.config_maps.insert(key, Arc::new(item::unread_config_map(&why)));
+            }
+            self.unread.insert(id, why);
+            self.dirty.changes.is_all = true;
+        }
+    }
+
+    fn has_contents(&self, (kind, key): &Id) -> bool {
+        match kind {
+            Kind::Secret => self.objects.secrets.contains_key(key),
+            _ => self.objects.config_maps.contains_key(key),
+        }
     }
 
     /// Removes the contents of an object that does not exist or that nothing refers to.
-    pub(crate) fn remove_contents(&mut self, (kind, key): &Id) {
+    pub(crate) fn remove_contents(&mut self, id: &Id) {
+        self.unread.remove(id);
+        let (kind, key) = id;
         self.dirty.changes.is_all |= match kind {
             Kind::Secret => self.objects.secrets.remove(key).is_some(),
             _ => self.objects.config_maps.remove(key).is_some(),
@@ -391,7 +430,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::item;
 
     fn all(kind: Kind) -> Source {
         Source { kind, namespace: None }
@@ -561,6 +599,41 @@ mod tests {
         assert!(store.dirty.has_references);
         store.remove_contents(&(Kind::Secret, used));
         assert!(store.take_changes().is_all && store.objects.secrets.is_empty());
+    }
+
+    #[test]
+    fn unknown_contents_never_replace_known_ones() {
+        let mut store = Store::default();
+        let id = |name: &str| (Kind::Secret, Key::new("n", name));
+        let unread = |all: &[(&str, &str)]| -> BTreeMap<Id, Arc<str>> {
+            all.iter().map(|(name, why)| (id(name), Arc::from(*why))).collect()
+        };
+        let contents = || {
+            let secret = json!({"metadata": {"namespace": "n", "name": "a"}, "data": {}});
+            item::contents(Kind::Secret, secret).unwrap()
+        };
+        let why = |store: &Store, name: &str| -> String {
+            let secret = store.objects.secrets.get(&id(name).1);
+            let read = || Err("is read".to_owned());
+            secret
+                .map_or("absent", |secret| secret.certificate.or(read).as_ref().unwrap_err())
+                .into()
+        };
+        store.set_contents(&id("a").1, contents());
+        store.take_changes();
+        store.set_unread(unread(&[("a", "x"), ("b", "x")]));
+        assert!(store.take_changes().is_all);
+        assert_eq!((why(&store, "a"), why(&store, "b")), ("is read".into(), "x".into()));
+        store.set_unread(unread(&[("b", "x")]));
+        assert!(store.take_changes().is_empty());
+        store.set_unread(unread(&[("b", "y"), ("c", "y")]));
+        assert_eq!((why(&store, "b"), why(&store, "c")), ("y".into(), "y".into()));
+        // It is read, or does not exist any more.
+        store.take_changes();
+        store.set_contents(&id("b").1, contents());
+        assert!(store.take_changes().is_all, "although the data are as empty as before");
+        store.set_unread(unread(&[]));
+        assert_eq!((why(&store, "b"), why(&store, "c")), ("is read".into(), "absent".into()));
     }
 
     #[test]

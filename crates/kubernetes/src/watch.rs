@@ -10,6 +10,7 @@
 //! server were restored from a backup, the same versions may stand for other changes, and the server skips changes with
 //! versions that it believes to be known.
 
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use http::Request;
 use http::header::ACCEPT;
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use gateway::objects::Key;
 
@@ -35,6 +36,9 @@ const WATCH_SECONDS: u64 = 270;
 const SILENCE_MAX: Duration = Duration::from_secs(150);
 /// A watch that has lasted this long was no failure.
 const STEADY_AFTER: Duration = Duration::from_secs(20);
+/// After this many watches in a row that ended early, the source counts as failing: the server, or a proxy before it, ends
+/// them all. Changes are then seen with the next list only.
+const EARLY_MAX: u32 = 3;
 /// At most this many pages: a server that repeats itself must not be followed for ever.
 const PAGES_MAX: usize = 10_000;
 
@@ -50,6 +54,8 @@ pub(crate) struct Message {
 pub(crate) enum What {
     /// All objects.
     Listed(Vec<Item>),
+    /// Changes are reported from now on: whatever failed is over.
+    Followed,
     /// An object was added or changed.
     Applied(Box<Item>),
     /// An object was deleted.
@@ -76,9 +82,12 @@ impl Watch {
     /// Follows the source until the manager ends.
     pub(crate) async fn run(self) {
         let mut backoff = Backoff::default();
-        while let Ok(failure) = self.follow(&mut backoff).await {
-            // A version that is too old matters only here.
-            if failure.cause != Cause::Gone
+        let mut early: u32 = 0;
+        while let Ok(failure) = self.follow(&mut backoff, &mut early).await {
+            let is_early = failure.cause == Cause::Gone;
+            early = if is_early { early.saturating_add(1) } else { early };
+            // One version that is too old matters only here.
+            if (!is_early || early >= EARLY_MAX)
                 && self.send(What::Failed(failure.clone())).await.is_err()
             {
                 return;
@@ -94,7 +103,7 @@ impl Watch {
     }
 
     /// Lists and watches until something fails.
-    async fn follow(&self, backoff: &mut Backoff) -> Result<Failure, Ended> {
+    async fn follow(&self, backoff: &mut Backoff, early: &mut u32) -> Result<Failure, Ended> {
         let (items, mut version) = match self.list().await {
             Ok(listed) => listed,
             // The next page of a list that took too long is gone. Unlike for a watch, that is a failure.
@@ -106,16 +115,17 @@ impl Watch {
         self.send(What::Listed(items)).await?;
         loop {
             let began = os::clock::now();
-            let ended = self.watch(&mut version).await?;
+            let ended = self.watch(&mut version, *early < EARLY_MAX).await?;
             let has_lasted = os::clock::now().since(began) >= STEADY_AFTER;
             if has_lasted {
+                *early = 0;
                 backoff.succeeded();
             }
             match ended {
                 Some(failure) => return Ok(failure),
                 // A server that ends watches at once must not be asked all the time.
                 None if !has_lasted => {
-                    return Ok(Failure::new(Cause::Gone, "the watch ended early"));
+                    return Ok(Failure::new(Cause::Gone, "watches end early"));
                 }
                 None => match self.check(&version).await {
                     Ok(()) => {}
@@ -175,7 +185,12 @@ impl Watch {
     }
 
     /// Reports changes from `version` on, and keeps it up to date. `None`: the server has ended the watch in order.
-    async fn watch(&self, version: &mut String) -> Result<Option<Failure>, Ended> {
+    /// `is_trusted`: it counts as followed from its beginning, rather than once it has lasted.
+    async fn watch(
+        &self,
+        version: &mut String,
+        is_trusted: bool,
+    ) -> Result<Option<Failure>, Ended> {
         // Not all watches of all instances end at the same time.
         let seconds = WATCH_SECONDS + fastrand::u64(0..30);
         let mut path = self.path();
@@ -191,9 +206,19 @@ impl Watch {
             Ok(lines) => lines,
             Err(failure) => return Ok(Some(failure)),
         };
+        if is_trusted {
+            self.send(What::Followed).await?;
+        }
+        let mut has_lasted = pin!(sleep(STEADY_AFTER));
+        let mut is_followed = is_trusted;
         loop {
             let event = tokio::select! {
                 event = timeout(SILENCE_MAX, lines.next()) => event,
+                () = &mut has_lasted, if !is_followed => {
+                    is_followed = true;
+                    self.send(What::Followed).await?;
+                    continue;
+                }
                 // The connection may have died without a packet while no API server could be reached.
                 () = self.api.recovered() => return Ok(None),
             };

@@ -311,6 +311,9 @@ async fn a_port_that_the_balancer_does_not_listen_on_is_not_programmed() {
     assert_eq!(programmed().unwrap(), ("False".to_owned(), "Pending".to_owned()));
     weir.obey();
     wait("a Gateway that is served", || (programmed()?.0 == "True").then_some(())).await;
+    // The Service was written once, however often it was looked at.
+    let applied = cluster.state.lock().unwrap().count("PATCH /api/v1/namespaces/weir/services/");
+    assert_eq!(applied, 1);
     weir.handle.stop();
 }
 
@@ -636,6 +639,230 @@ async fn long_lists_are_read_in_pages() {
     wait("all routes", || (weir.routes().len() == 601).then_some(())).await;
     assert!(cluster.state.lock().unwrap().count("/httproutes?limit=250&continue=") >= 2);
     weir.handle.stop();
+}
+
+/// A Gateway `n/gw` with the certificate in the Secret `n/cert`.
+fn secure_gateway() -> Value {
+    let mut gateway = gateway("gw");
+    gateway["spec"]["listeners"][0] = json!({
+        "name": "https", "port": 443, "protocol": "HTTPS",
+        "tls": {"certificateRefs": [{"name": "cert"}]}
+    });
+    gateway
+}
+
+fn secret(marker: &str) -> Value {
+    // Of PEM with the bytes `hello`.
+    let certificate =
+        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCmFHVnNiRzg9Ci0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K";
+    let key =
+        "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCmFHVnNiRzg9Ci0tLS0tRU5EIFBSSVZBVEUgS0VZLS0tLS0K";
+    json!({
+        "kind": "Secret", "metadata": {"namespace": "n", "name": "cert", "labels": {"a": marker}},
+        "data": {"tls.crt": certificate, "tls.key": key}
+    })
+}
+
+#[tokio::test]
+async fn a_secret_that_cannot_be_read_is_not_one_that_does_not_exist() {
+    let cluster = cluster();
+    cluster.put(secure_gateway());
+    cluster.put(secret("1"));
+    cluster.fail("/secrets/cert", 403);
+    let weir = start(settings(&cluster));
+    weir.obey();
+    wait("the Secret to be awaited", || {
+        let health = weir.health();
+        let is_forbidden = health.forbidden.contains("get secrets of namespace n");
+        (is_forbidden && health.awaited.contains("Secret n/cert")).then_some(())
+    })
+    .await;
+    assert!(weir.health().failing.contains_key("Secret n/cert"));
+    wait("several attempts", || {
+        (cluster.state.lock().unwrap().count("/secrets/cert") > 3).then_some(())
+    })
+    .await;
+    assert!(!weir.served().is_complete, "the start waits longer than for three attempts");
+    wait("the end of the wait", || weir.served().is_complete.then_some(())).await;
+    let resolved = || {
+        let gateway = cluster.get("gateways", "n", "gw")?;
+        let conditions = gateway.pointer("/status/listeners/0/conditions")?.as_array()?.clone();
+        conditions.into_iter().find(|one| one["type"] == "ResolvedRefs")
+    };
+    let condition = wait("a status", resolved).await;
+    let message = text(&condition, "/message");
+    assert!(message.contains("Grant get on secrets"), "{message}");
+
+    cluster.fail("/secrets/cert", 0);
+    wait("the certificate", || (text(&resolved()?, "/status") == "True").then_some(())).await;
+    wait("the permission", || weir.health().forbidden.is_empty().then_some(())).await;
+    // A newer version cannot be read: what was read before stays in use.
+    cluster.fail("/secrets/cert", 500);
+    cluster.put(secret("2"));
+    wait("the failure", || weir.health().failing.contains_key("Secret n/cert").then_some(())).await;
+    cluster.put(service("unrelated"));
+    cluster.put(route("next", "s"));
+    weir.wait_for_routes(&["next", "r"]).await;
+    let condition = wait("a status", resolved).await;
+    assert_eq!(text(&condition, "/status"), "True");
+    cluster.fail("/secrets/cert", 0);
+    cluster.delete("secrets", "n", "cert");
+    wait("the truth", || text(&resolved()?, "/message").contains("does not exist").then_some(()))
+        .await;
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn a_namespace_that_cannot_be_read_does_not_stop_the_others() {
+    let cluster = cluster();
+    cluster.fail("/namespaces/o/", 403);
+    let namespaces = Some(vec!["n".into(), "o".into()]);
+    let weir = start(Settings { namespaces, ..settings(&cluster) });
+    wait("only the namespace to be awaited", || {
+        let awaited = &weir.health().awaited;
+        let is_other = |what: &String| what.ends_with(" of namespace o");
+        (!awaited.is_empty() && awaited.iter().all(is_other)).then_some(())
+    })
+    .await;
+    assert!(!weir.served().is_complete);
+    weir.wait_for_routes(&["r"]).await;
+    assert!(
+        weir.has_event(
+            |event| matches!(event, Event::Skipped { namespace } if &**namespace == "o")
+        )
+    );
+    let health = weir.health();
+    assert!(health.awaited.is_empty() && health.is_connected);
+    assert!(health.failing.contains_key("services of namespace o"));
+    assert!(health.not_followed_since.is_some());
+    // It is followed once it can be read.
+    cluster.fail("/namespaces/o/", 0);
+    wait("the namespace", || weir.health().failing.is_empty().then_some(())).await;
+    assert_eq!(weir.health().not_followed_since, None);
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn a_list_without_a_watch_is_failing() {
+    let cluster = cluster();
+    cluster.fail("/httproutes?watch=true", 403);
+    let weir = start(settings(&cluster));
+    weir.wait_for_routes(&["r"]).await;
+    let lists = || cluster.state.lock().unwrap().count("/httproutes?limit=250");
+    wait("several attempts", || (lists() > 3).then_some(())).await;
+    let health = weir.health();
+    assert!(health.forbidden.contains("list httproutes") && health.is_connected);
+    assert!(health.failing.contains_key("httproutes") && health.not_followed_since.is_some());
+    assert!(!weir.has_event(|event| matches!(event, Event::Permitted { .. })), "it is not over");
+    cluster.fail("/httproutes?watch=true", 0);
+    wait("the permission", || weir.health().failing.is_empty().then_some(())).await;
+    assert!(weir.has_event(|event| matches!(event, Event::Permitted { .. })));
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn watches_that_end_at_once_are_failing_although_lists_are_read() {
+    let cluster = cluster();
+    cluster.change(|state| state.faults.early = Some("httproutes".to_owned()));
+    let weir = start(settings(&cluster));
+    let ends_early =
+        || weir.health().failing.get("httproutes").is_some_and(|why| &**why == "watches end early");
+    wait("the failure", || ends_early().then_some(())).await;
+    cluster.put(route("next", "s"));
+    weir.wait_for_routes(&["next", "r"]).await;
+    assert!(ends_early() && weir.health().is_connected);
+    cluster.change(|state| state.faults.early = None);
+    wait("a watch that lasts", || weir.health().failing.is_empty().then_some(())).await;
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn one_kind_that_fails_is_no_outage() {
+    let cluster = cluster();
+    let weir = start(settings(&cluster));
+    weir.wait_for_routes(&["r"]).await;
+    wait("a connection", || weir.health().is_connected.then_some(())).await;
+    cluster.change(|state| state.faults.broken = Some("/httproutes".to_owned()));
+    cluster.cut();
+    let failures = || cluster.state.lock().unwrap().count("/httproutes?limit=250");
+    let before = failures();
+    wait("several attempts", || (failures() > before + 3).then_some(())).await;
+    assert!(weir.health().failing.contains_key("httproutes"));
+    assert!(weir.health().is_connected);
+    assert!(!weir.has_event(|event| matches!(event, Event::Disconnected { .. })));
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn reads_that_arrive_together_are_resolved_together() {
+    const COUNT: usize = 8;
+    let cluster = cluster();
+    let certificate = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
+    let map = |number: usize, text: &str| json!({"kind": "ConfigMap", "metadata": {"namespace": "n", "name": format!("ca{number}")}, "data": {"ca.crt": text}});
+    for number in 0..COUNT {
+        let name = format!("s{number}");
+        cluster.put(service(&name));
+        cluster.put(route(&name, &name));
+        cluster.put(map(number, certificate));
+        cluster.put(json!({
+            "kind": "BackendTLSPolicy", "metadata": {"namespace": "n", "name": name},
+            "spec": {
+                "targetRefs": [{"group": "", "kind": "Service", "name": name}],
+                "validation": {
+                    "caCertificateRefs": [{"group": "", "kind": "ConfigMap", "name": format!("ca{number}")}],
+                    "hostname": "s.example"
+                }
+            }
+        }));
+    }
+    let weir = start(settings(&cluster));
+    weir.obey();
+    let all = |expected: &str| {
+        let is_it = |number: usize| {
+            let policy = cluster.get("backendtlspolicies", "n", &format!("s{number}"))?;
+            let found = condition(&policy, "/status/ancestors/0/conditions", "ResolvedRefs")?;
+            (found.0 == expected).then_some(())
+        };
+        (0..COUNT).all(|number| is_it(number).is_some()).then_some(())
+    };
+    wait("valid policies", || all("True")).await;
+    let reads = || cluster.state.lock().unwrap().count("/configmaps/ca");
+    let before = reads();
+    cluster.change(|state| state.faults.held = Some("/configmaps/ca".to_owned()));
+    for number in 0..COUNT {
+        cluster.put(map(number, "damaged"));
+    }
+    wait("all to be read", || (reads() == before + COUNT).then_some(())).await;
+    let resolved = weir.health().resolved;
+    cluster.change(|state| state.faults.held = None);
+    wait("invalid policies", || all("False")).await;
+    let count = weir.health().resolved - resolved;
+    assert!(count < COUNT as u64, "{count} resolutions for {COUNT} reads");
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn a_new_leader_writes_all_statuses() {
+    let cluster = cluster();
+    let mut first = start(settings(&cluster));
+    wait("a leader", || first.health().is_leading.then_some(())).await;
+    // The first leader has nothing in force, so it writes no status.
+    let second = start(Settings { identity: "weir-1".into(), ..settings(&cluster) });
+    second.obey();
+    second.wait_for_routes(&["r"]).await;
+    wait("a Service", || (!second.served().bindings.is_empty()).then_some(())).await;
+    let has_status = |plural: &str, namespace: &str, name: &str| {
+        cluster.get(plural, namespace, name)?.get("status").map(drop)
+    };
+    assert!(has_status("httproutes", "n", "r").is_none());
+    first.handle.leave();
+    for (plural, namespace, name) in
+        [("httproutes", "n", "r"), ("gateways", "n", "gw"), ("gatewayclasses", "", "c")]
+    {
+        wait(plural, || has_status(plural, namespace, name)).await;
+    }
+    first.handle.stop();
+    second.handle.stop();
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
 //! Connects everything: watches → store → resolver → the caller and the writer. All on one thread.
 
 mod publish;
+mod references;
 mod report;
 mod requests;
+mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -27,23 +29,21 @@ use crate::discover;
 use crate::elect::{self, Elector};
 use crate::event::Event;
 use crate::expose::ports::Ports;
-use crate::expose::service;
+use crate::failing::Failing;
 use crate::failure::{Cause, Failure};
-use crate::fetch::{self, Fetches};
+use crate::fetch::Fetches;
 use crate::health::Health;
 use crate::kinds::{Discovered, Kind, Source, Versions};
 use crate::resolver::Resolver;
 use crate::settings::{Exposure, Settings};
 use crate::store::{Id, Store};
-use crate::watch::{Message, Watch, What};
+use crate::watch::{Message, What};
 use crate::writer::{Answer, Writer};
 
 /// Objects are resolved at most once in this time.
 const RESOLVE_EVERY_MIN: Duration = Duration::from_millis(20);
 /// After a quiet time, further changes are waited for this long.
 const GATHER: Duration = Duration::from_millis(5);
-/// Changes wait at most this long for what they refer to.
-const HOLD_MAX: Duration = Duration::from_secs(2);
 /// At most this many messages of watches wait; then the watches wait.
 const MESSAGES_MAX: usize = 64;
 /// After this many messages at once, other work is looked at.
@@ -62,6 +62,10 @@ struct Running {
     task: AbortHandle,
     is_listed: bool,
     failure: Option<Failure>,
+    /// How often it has failed in a row without a list.
+    failures: u32,
+    /// Since when it has been forbidden without interruption.
+    forbidden_since: Option<Moment>,
 }
 
 /// The end of a request.
@@ -96,7 +100,7 @@ pub(crate) struct Manager {
     held_since: Option<Moment>,
     is_complete: bool,
     is_leading: bool,
-    election: Option<Failure>,
+    election: elect::State,
     /// The ports of Services that Gateways use.
     used: BTreeSet<ServicePortKey>,
     /// The statuses of the generation that was published last.
@@ -107,8 +111,15 @@ pub(crate) struct Manager {
     passed: Option<Outcome>,
     health: Health,
     not_exposed: BTreeSet<Key>,
-    cut: Vec<Kind>,
+    /// Whether it may have changed which contents are unknown.
+    has_unread: bool,
+    /// How many objects of a kind are beyond its limit.
+    refused: BTreeMap<Kind, usize>,
     has_reported_outage: bool,
+    /// When the first objects were asked for.
+    began: Moment,
+    has_reported_awaited: bool,
+    failing: Failing,
     absent: Option<BTreeSet<&'static str>>,
 }
 
@@ -159,15 +170,19 @@ impl Manager {
             held_since: None,
             is_complete: false,
             is_leading: false,
-            election: None,
+            election: elect::State::default(),
             used: BTreeSet::new(),
             latest: None,
             pending: None,
             passed: None,
             health: Health::new(now()),
             not_exposed: BTreeSet::new(),
-            cut: Vec::new(),
+            has_unread: false,
+            refused: BTreeMap::new(),
             has_reported_outage: false,
+            began: now(),
+            has_reported_awaited: false,
+            failing: Failing::default(),
             absent: None,
         };
         (manager, Inputs { messages: messages_received, done: done_received })
@@ -240,206 +255,101 @@ impl Manager {
         let Message { source, what } = message;
         // A watch that was ended may still have sent something.
         let Some(running) = self.watches.get_mut(&source) else { return };
-        let failure = match what {
+        let is_change = matches!(what, What::Applied(_) | What::Deleted(_));
+        match what {
             What::Listed(items) => {
                 // Ports are allocated once all Services that Weir made are known.
                 self.store.dirty.has_exposure |=
                     source.kind == Kind::OwnService && !running.is_listed;
                 running.is_listed = true;
+                running.failures = 0;
                 self.store.replace(&source, items);
-                None
             }
-            What::Applied(item) => {
-                self.store.apply(source.kind, *item);
-                None
-            }
-            What::Deleted(key) => {
-                self.store.delete(source.kind, &key);
-                None
-            }
+            What::Followed => running.succeeded(),
+            What::Applied(item) => self.store.apply(source.kind, *item),
+            What::Deleted(key) => self.store.delete(source.kind, &key),
             What::Failed(failure) => {
                 self.health.last_error = Some(Arc::clone(&failure.line));
-                if source.kind == Kind::Gateway {
-                    self.absences.clear();
-                }
-                Some(failure)
+                running.failed(failure);
             }
-        };
-        running.failure = failure;
+        }
+        if !is_change {
+            // Contents may have become unknown or known, and so may Gateways that are absent.
+            self.has_unread |= source.kind.is_fetched();
+            if source.kind == Kind::Gateway {
+                self.set_unwanted();
+            }
+        }
         if self.is_complete {
             self.gather();
         } else {
             // Also for an empty list: the start may have waited for it.
-            self.resolve_at.get_or_insert_with(|| now() + GATHER);
+            self.resolve_within(GATHER);
         }
     }
 
     /// Schedules the resolution of changes.
     fn gather(&mut self) {
-        if self.held_since.is_some() && !self.store.dirty.slices.is_empty() {
-            // Pods never wait.
-            self.publish_pods();
-        }
-        if self.resolve_at.is_none()
-            && (self.store.dirty.is_any() || !self.store.dirty.slices.is_empty())
-        {
-            let soon = now() + GATHER;
-            self.resolve_at = Some(soon.max(self.rested_at));
+        let has_pods = !self.store.dirty.slices.is_empty();
+        // While changes are held back, only Pods are published.
+        let has_changes = !self.is_holding() && (self.store.dirty.is_any() || self.has_unread);
+        if has_pods || has_changes {
+            self.resolve_within(GATHER);
         }
     }
 
-    /// Begins and ends watches for the kinds that there are.
-    fn discovered(&mut self, answer: Result<Versions, Failure>) {
-        match answer {
-            Ok(versions) => {
-                self.discovery = None;
-                let is_missing = |running: &Running| {
-                    running.failure.as_ref().is_some_and(|one| one.cause == Cause::NotFound)
-                };
-                let watches = &self.watches;
-                self.discovered.answer(versions, now(), |kind| {
-                    let mut of_kind = watches.iter().filter(|(source, _)| source.kind == kind);
-                    of_kind.all(|(_, running)| is_missing(running))
-                });
-                let versions = self.discovered.versions.clone();
-                self.watch(&versions);
-                if self.discovered.is_settled {
-                    self.set_absent();
-                }
-                // The start may have waited for this answer only.
-                self.resolve_at.get_or_insert(now());
-            }
-            Err(failure) => {
-                self.health.last_error = Some(Arc::clone(&failure.line));
-                self.discovered.failed();
-                self.discovery = Some(failure);
-            }
-        }
-    }
-
-    fn set_absent(&mut self) {
-        let absent: BTreeSet<&'static str> = self.discovered.absent().map(Kind::name).collect();
-        let is_news = match &self.absent {
-            Some(before) => *before != absent,
-            None => !absent.is_empty(),
-        };
-        if is_news {
-            (self.events)(Event::Absent { kinds: absent.iter().copied().collect() });
-        }
-        self.health.absent.clone_from(&absent);
-        self.absent = Some(absent);
-    }
-
-    /// Watches these kinds of the Gateway API, and Kubernetes' own.
-    fn watch(&mut self, versions: &Versions) {
-        let has_services = matches!(self.settings.exposure, Exposure::Services { .. });
-        let mut wanted: BTreeMap<Source, &'static str> = BTreeMap::new();
-        for kind in Kind::ALL {
-            let is_known = !kind.is_gateway_api();
-            let version = versions.get(&kind).copied().or(is_known.then_some("v1"));
-            let Some(version) = version else { continue };
-            let namespaces = match &self.settings.namespaces {
-                _ if kind == Kind::OwnService && !has_services => continue,
-                _ if kind == Kind::OwnService => vec![Some(Arc::clone(&self.settings.namespace))],
-                Some(namespaces) if kind.is_namespaced() => {
-                    namespaces.iter().cloned().map(Some).collect()
-                }
-                Some(_) | None => vec![None],
-            };
-            wanted.extend(
-                namespaces.into_iter().map(|namespace| (Source { kind, namespace }, version)),
-            );
-        }
-        let is_wanted =
-            |source: &Source, running: &Running| wanted.get(source) == Some(&running.version);
-        let ended: Vec<Source> = self
-            .watches
-            .iter()
-            .filter(|(source, running)| !is_wanted(source, running))
-            .map(|(source, _)| source.clone())
-            .collect();
-        for source in ended {
-            if let Some(running) = self.watches.remove(&source) {
-                running.task.abort();
-            }
-            // With another version, the objects stay until they are listed.
-            if !wanted.contains_key(&source) {
-                self.store.replace(&source, Vec::new());
-            }
-        }
-        for (source, version) in wanted {
-            if self.watches.contains_key(&source) {
-                continue;
-            }
-            let label_selector = match source.kind {
-                Kind::OwnService => service::label_selector(&self.settings.controller_name),
-                _ => String::new(),
-            };
-            let watch = Watch {
-                api: Rc::clone(&self.api),
-                source: source.clone(),
-                version,
-                label_selector,
-                messages: self.messages.clone(),
-            };
-            let task = spawn_local(watch.run()).abort_handle();
-            self.watches.insert(source, Running { version, task, is_listed: false, failure: None });
-        }
-        self.gather();
+    /// Schedules the next resolution in a while at the latest, but not before the rest after the last one is over.
+    fn resolve_within(&mut self, wait: Duration) {
+        let at = (now() + wait).max(self.rested_at);
+        self.resolve_at = Some(self.resolve_at.map_or(at, |before| before.min(at)));
     }
 
     fn elected(&mut self, state: elect::State) {
         if let Some(failure) = &state.failure {
             self.health.last_error = Some(Arc::clone(&failure.line));
         }
-        self.election = state.failure;
-        if state.is_leading == self.is_leading {
+        let is_leading = state.is_leading;
+        self.election = state;
+        if is_leading == self.is_leading {
             return;
         }
-        self.is_leading = state.is_leading;
-        (self.events)(Event::Leading { is_leading: state.is_leading });
-        if state.is_leading {
+        self.is_leading = is_leading;
+        (self.events)(Event::Leading { is_leading });
+        if is_leading {
             self.writer.push_all(&self.store);
             self.list_own_services();
         } else {
             self.writer.clear();
             self.ports.forget();
-            self.absences.clear();
         }
-    }
-
-    /// Lists the Services that Weir made again: the former leader may have written some that the watch has not reported.
-    fn list_own_services(&mut self) {
-        let own: Vec<Source> =
-            self.watches.keys().filter(|one| one.kind == Kind::OwnService).cloned().collect();
-        for source in own {
-            if let Some(running) = self.watches.remove(&source) {
-                running.task.abort();
-            }
-        }
-        let versions = self.discovered.versions.clone();
-        self.watch(&versions);
     }
 
     /// Resolves what has changed, and publishes it.
     fn resolve(&mut self, in_force: &InForce) {
-        self.resolve_at = None;
         let began = now();
+        self.resolve_at = None;
+        self.try_resolve(began, in_force);
+        // A resolve that takes long must leave time for other work.
+        let ended = now();
+        self.rested_at = ended + RESOLVE_EVERY_MIN.max(ended.since(began));
+    }
+
+    fn try_resolve(&mut self, began: Moment, in_force: &InForce) {
         self.set_references();
-        if self.is_complete && self.holds_back(began) {
-            self.publish_pods();
-            return;
-        }
-        let touched = std::mem::take(&mut self.store.dirty.statuses);
-        if !self.is_complete {
-            self.health.awaited = self.awaited();
-            if !self.health.awaited.is_empty() {
+        if self.is_complete {
+            if self.holds_back(began) {
+                self.publish_pods();
+                return;
+            }
+        } else {
+            if !self.starts() {
                 return;
             }
             self.is_complete = true;
             self.store.dirty.has_exposure = true;
             (self.events)(Event::Complete);
         }
+        let touched = std::mem::take(&mut self.store.dirty.statuses);
         let mut changes = self.store.take_changes();
         if self.health.resolved == 0 {
             changes = Changes::all();
@@ -455,57 +365,35 @@ impl Manager {
         if self.is_leading {
             self.writer.touch(touched);
         }
-        // A resolve that takes long must leave time for other work.
-        let ended = now();
-        self.rested_at = ended + RESOLVE_EVERY_MIN.max(ended.since(began));
+    }
+}
+
+impl Running {
+    fn new(version: &'static str, task: AbortHandle) -> Running {
+        Running {
+            version,
+            task,
+            is_listed: false,
+            failure: None,
+            failures: 0,
+            forbidden_since: None,
+        }
     }
 
-    /// Decides which Secrets and ConfigMaps are read.
-    fn set_references(&mut self) {
-        if !std::mem::take(&mut self.store.dirty.has_references) {
-            return;
+    fn failed(&mut self, failure: Failure) {
+        if failure.cause == Cause::Forbidden {
+            self.forbidden_since.get_or_insert(now());
+        } else {
+            self.forbidden_since = None;
         }
-        self.store.find_references();
-        for id in self.fetches.set(&self.store.referred, &self.store.versions) {
-            self.store.remove_contents(&id);
-        }
-        for kind in &self.fetches.cut {
-            if !self.cut.contains(kind) {
-                let count_max = fetch::count_max(*kind);
-                (self.events)(Event::TooManyReferences { kind: kind.name(), count_max });
-            }
-        }
-        self.cut.clone_from(&self.fetches.cut);
+        self.failures = self.failures.saturating_add(1);
+        self.failure = Some(failure);
     }
 
-    /// Returns whether changes wait for objects that are referred to for the first time: a listener with a new
-    /// certificate would have none until then.
-    fn holds_back(&mut self, now: Moment) -> bool {
-        if self.fetches.awaited().next().is_none() {
-            self.held_since = None;
-            return false;
-        }
-        let end = *self.held_since.get_or_insert(now) + HOLD_MAX;
-        let is_held = now < end;
-        if is_held {
-            self.resolve_at = Some(end);
-        }
-        is_held
-    }
-
-    /// Returns what the start waits for.
-    fn awaited(&self) -> BTreeSet<String> {
-        let mut awaited = BTreeSet::new();
-        if !self.discovered.is_settled {
-            awaited.insert("the kinds of the Gateway API".to_owned());
-        }
-        for (source, running) in &self.watches {
-            if !running.is_listed {
-                awaited.insert(shown(source));
-            }
-        }
-        awaited.extend(self.fetches.awaited().map(|(kind, key)| format!("{} {key}", kind.name())));
-        awaited
+    fn succeeded(&mut self) {
+        self.forbidden_since = None;
+        self.failures = 0;
+        self.failure = None;
     }
 }
 

@@ -15,6 +15,7 @@ use crate::absence::standing;
 use crate::event::Event;
 use crate::expose::ports::{PORTS_MAX, Targets};
 use crate::expose::service::{self, Shared};
+use crate::failure::{Cause, Failure};
 use crate::kinds::{Kind, Source};
 use crate::resolver::Resolution;
 use crate::settings::Exposure;
@@ -107,13 +108,16 @@ impl Manager {
         }
     }
 
-    /// Decides which Services are deleted. Only the leader does.
+    /// Decides which Services are deleted. Only the leader deletes; the others observe, so that another leader does not
+    /// begin again.
     pub(super) fn set_unwanted(&mut self) {
         let is_listed = |gateway: &Key| {
             let source = |namespace| Source { kind: Kind::Gateway, namespace };
             let all = self.watches.get(&source(None));
             let watch = all.or_else(|| self.watches.get(&source(Some(gateway.namespace.clone()))));
-            watch.is_some_and(|running| running.is_listed && running.failure.is_none())
+            // A server that ends watches early still lists all Gateways.
+            let is_known = |failure: &Failure| failure.cause == Cause::Gone;
+            watch.is_some_and(|one| one.is_listed && one.failure.as_ref().is_none_or(is_known))
         };
         let controller_name = &self.settings.controller_name;
         let standings = self.store.own_services.values().map(|one| {
@@ -122,6 +126,9 @@ impl Manager {
             (gateway.clone(), standing(&self.store, controller_name, gateway, is_listed))
         });
         let gone = self.absences.observe(standings, now());
+        if !self.is_leading || !self.is_complete {
+            return;
+        }
         let unwanted =
             self.store.own_services.iter().filter(|(_, one)| gone.contains(&one.gateway));
         self.writer.set_unwanted(unwanted.map(|(key, _)| key.clone()).collect());
@@ -135,6 +142,7 @@ impl Manager {
         let mut own = self.watches.iter().filter(|(source, _)| source.kind == Kind::OwnService);
         let are_known = own.all(|(_, running)| running.is_listed);
         if !self.is_leading || !are_known {
+            self.set_unwanted();
             return unbound(resolution, |_, _| Why::Awaited);
         }
         let shared = Shared {

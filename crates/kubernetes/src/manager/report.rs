@@ -1,12 +1,23 @@
 //! How the connection is → the caller's health, and events for what has changed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use model::Moment;
 use os::clock::now;
 
 use super::{Manager, shown};
 use crate::event::Event;
-use crate::failure::Cause;
+use crate::failing::REPORT_AFTER;
+use crate::failure::{Cause, Failure};
+use crate::{fetch, health};
+
+/// A watch that has failed this often in a row without a list in between may be one of an outage.
+const FAILURES_MIN: u32 = 2;
+/// At most this many Secrets and ConfigMaps are named as failing.
+const UNREAD_SHOWN_MAX: usize = 20;
+/// At most this much of what is awaited is named in an event.
+const AWAITED_SHOWN_MAX: usize = 5;
 
 impl Manager {
     fn report_unreadable(&mut self) {
@@ -18,33 +29,9 @@ impl Manager {
     /// Publishes how the connection is, if it has changed.
     pub(super) fn report(&mut self) {
         self.report_unreadable();
-        let failures = self.watches.values().filter_map(|running| running.failure.as_ref());
-        let others = [&self.discovery, &self.election].into_iter().flatten();
-        let outage = failures.clone().chain(others).find(|failure| failure.is_outage());
-        // One kind may fail for reasons of its own.
-        let is_all = self.watches.values().all(|running| running.failure.is_some());
-        let outage = outage.or_else(|| failures.clone().next().filter(|_| is_all));
-        let has_any = self.watches.values().any(|running| running.is_listed);
-        let is_connected = outage.is_none() && (has_any || self.health.is_connected);
-        match outage {
-            Some(failure) if !self.has_reported_outage => {
-                (self.events)(Event::Disconnected { error: Arc::clone(&failure.line) });
-                self.has_reported_outage = true;
-            }
-            None if is_connected && !self.health.is_connected => {
-                (self.events)(Event::Connected);
-                self.has_reported_outage = false;
-            }
-            Some(_) | None => {}
-        }
-        if is_connected != self.health.is_connected {
-            self.health.is_connected = is_connected;
-            self.health.since = now();
-        }
-        let failing = self.watches.iter().filter_map(|(source, running)| {
-            Some((shown(source), Arc::clone(&running.failure.as_ref()?.line)))
-        });
-        self.health.failing = failing.collect();
+        let now = now();
+        self.report_outage(now);
+        self.report_failing(now);
         self.report_forbidden();
         self.health.is_leading = self.is_leading;
         self.health.writes_waiting = self.writer.waiting();
@@ -63,6 +50,83 @@ impl Manager {
         });
     }
 
+    fn report_outage(&mut self, now: Moment) {
+        // Watches can share a connection: that it breaks off is no outage if they can be begun again.
+        let watches = self.watches.values();
+        let watches =
+            watches.map(|one| one.failure.as_ref().filter(|_| one.failures >= FAILURES_MIN));
+        let lease = self.election.failure.as_ref().filter(|_| self.election.is_absent);
+        let outage = health::outage(watches, lease);
+        let has_any = self.watches.values().any(|running| running.is_listed);
+        let is_connected = outage.is_none() && (has_any || self.health.is_connected);
+        match outage {
+            Some(failure) if !self.has_reported_outage => {
+                (self.events)(Event::Disconnected { error: Arc::clone(&failure.line) });
+                self.has_reported_outage = true;
+            }
+            None if is_connected && !self.health.is_connected => {
+                (self.events)(Event::Connected);
+                self.has_reported_outage = false;
+            }
+            Some(_) | None => {}
+        }
+        if is_connected != self.health.is_connected {
+            self.health.is_connected = is_connected;
+            self.health.since = now;
+        }
+    }
+
+    /// Notes what cannot be read or followed, and reports what has not been for a while.
+    fn report_failing(&mut self, now: Moment) {
+        self.health.failing = self.find_failing();
+        let connected_since = Some(self.health.since).filter(|_| self.health.is_connected);
+        for event in self.failing.observe(&self.health.failing, connected_since, now) {
+            (self.events)(event);
+        }
+        let awaited_since = Some(self.began).filter(|_| !self.health.awaited.is_empty());
+        self.health.not_followed_since =
+            self.failing.since().into_iter().chain(awaited_since).min();
+        if awaited_since.is_some_and(|since| now.since(since) >= REPORT_AFTER)
+            && !self.has_reported_awaited
+        {
+            self.has_reported_awaited = true;
+            let awaited = &self.health.awaited;
+            let what: Vec<String> = awaited.iter().take(AWAITED_SHOWN_MAX).cloned().collect();
+            let others = awaited.len() - what.len();
+            (self.events)(Event::Awaited { what, others });
+        }
+        // That there are too many was reported.
+        self.health.failing.extend(self.refused.iter().map(|(kind, refused)| {
+            let why = format!("{refused} are not read: at most {}", fetch::count_max(*kind));
+            (format!("{} beyond the limit", kind.plural()), why.into())
+        }));
+    }
+
+    /// Returns what cannot be read or followed at the moment.
+    fn find_failing(&self) -> BTreeMap<String, Arc<str>> {
+        let watches = self.watches.iter().filter_map(|(source, running)| {
+            Some((shown(source), Arc::clone(&running.failure.as_ref()?.line)))
+        });
+        let mut failing: BTreeMap<String, Arc<str>> = watches.collect();
+        for (what, failure) in self.single_requests() {
+            failing.insert(what.to_owned(), Arc::clone(&failure.line));
+        }
+        let unread = self.fetches.failures().take(UNREAD_SHOWN_MAX);
+        failing.extend(unread.map(|((kind, key), failure)| {
+            (format!("{} {key}", kind.name()), Arc::clone(&failure.line))
+        }));
+        failing
+    }
+
+    /// Returns what fails of the requests that are neither watches nor for single objects.
+    fn single_requests(&self) -> impl Iterator<Item = (&'static str, &Failure)> {
+        let all = [
+            ("the kinds of the Gateway API", self.discovery.as_ref()),
+            ("the Lease", self.election.failure.as_ref()),
+        ];
+        all.into_iter().filter_map(|(what, failure)| Some((what, failure?)))
+    }
+
     fn report_forbidden(&mut self) {
         let mut forbidden = self.writer.forbidden.clone();
         for (source, running) in &self.watches {
@@ -72,13 +136,15 @@ impl Manager {
                 forbidden.insert(format!("list {}", shown(source)), Arc::clone(&failure.line));
             }
         }
-        for (what, failure) in [
-            ("read the kinds of the Gateway API", &self.discovery),
-            ("read and write the Lease", &self.election),
-        ] {
-            if let Some(failure) = failure.as_ref().filter(|one| one.cause == Cause::Forbidden) {
-                forbidden.insert(what.to_owned(), Arc::clone(&failure.line));
+        for (what, failure) in self.single_requests() {
+            if failure.cause == Cause::Forbidden {
+                forbidden.insert(format!("read or write {what}"), Arc::clone(&failure.line));
             }
+        }
+        let unread = self.fetches.failures().filter(|(_, one)| one.cause == Cause::Forbidden);
+        for ((kind, key), failure) in unread.take(UNREAD_SHOWN_MAX) {
+            let what = format!("get {} of namespace {}", kind.plural(), key.namespace);
+            forbidden.entry(what).or_insert_with(|| Arc::clone(&failure.line));
         }
         for (what, error) in &forbidden {
             if !self.health.forbidden.contains(what) {

@@ -2,18 +2,22 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use os::clock::{now, wall};
 use tokio::task::spawn_local;
 
-use super::{Done, Manager};
+use super::{Done, GATHER, Manager};
 use crate::api::{self, REQUEST_MAX};
 use crate::event::Event;
 use crate::failure::Cause;
 use crate::item;
-use crate::queue::Ended;
 use crate::text;
 use crate::writer;
+
+/// Contents of Secrets and ConfigMaps that arrive within this time are resolved at once: certificates are often renewed
+/// together.
+const GATHER_READS: Duration = Duration::from_millis(50);
 
 impl Manager {
     /// Begins requests that are due.
@@ -53,6 +57,7 @@ impl Manager {
 
     /// Takes the end of a request.
     pub(super) fn end(&mut self, done: Done) {
+        let is_read = matches!(done, Done::Read(..));
         match done {
             Done::Written(answer) => {
                 if let Some(event) = self.writer.end(*answer, &mut self.store, now()) {
@@ -60,12 +65,14 @@ impl Manager {
                 }
             }
             Done::Read(id, Ok(object)) => {
+                self.has_unread = true;
                 let version = object["metadata"]["resourceVersion"].as_str().map(Box::from);
                 if self.fetches.read(&id, version, now()) {
                     match item::contents(id.0, object) {
                         Ok(contents) => self.store.set_contents(&id.1, contents),
                         Err(error) => {
                             self.store.remove_contents(&id);
+                            self.fetches.unusable(&id, Arc::clone(&error));
                             let object = format!("{} {}", id.0.name(), id.1);
                             (self.events)(Event::Unreadable { object, error });
                         }
@@ -73,6 +80,7 @@ impl Manager {
                 }
             }
             Done::Read(id, Err(failure)) if failure.cause == Cause::NotFound => {
+                self.has_unread = true;
                 if self.fetches.read(&id, None, now()) {
                     self.store.remove_contents(&id);
                 }
@@ -80,17 +88,16 @@ impl Manager {
             Done::Read(id, Err(failure)) => {
                 // What was read before stays.
                 self.health.last_error = Some(Arc::clone(&failure.line));
-                let ended = Ended::Failed(failure.retry_after);
-                self.fetches.failed(&id, ended, now(), fastrand::f64());
+                let is_news = self.fetches.failed(&id, failure, now(), fastrand::f64());
+                self.has_unread |= is_news;
             }
         }
-        if self.held_since.is_some() {
-            self.resolve_at = Some(now());
-        }
-        if self.is_complete {
+        if is_read {
+            // Others are likely to follow. The start and changes that are held back wait for the last one.
+            let waits = !self.is_complete || self.is_holding();
+            self.resolve_within(if waits { GATHER } else { GATHER_READS });
+        } else if self.is_complete {
             self.gather();
-        } else {
-            self.resolve_at.get_or_insert(now());
         }
     }
 }

@@ -43,6 +43,12 @@ pub(crate) struct Faults {
     pub(crate) conflicts: usize,
     /// Connections are closed without an answer.
     pub(crate) is_down: bool,
+    /// The connection of a request that contains the text is closed without an answer.
+    pub(crate) broken: Option<String>,
+    /// Requests that contain the text wait.
+    pub(crate) held: Option<String>,
+    /// Watches of this plural end at once.
+    pub(crate) early: Option<String>,
 }
 
 #[derive(Default)]
@@ -212,6 +218,8 @@ impl Cluster {
     async fn connection(&self, mut stream: TcpStream) {
         let mut buffer = Vec::new();
         while let Some((method, target, accept, body)) = request(&mut stream, &mut buffer).await {
+            self.state.lock().unwrap().requests.push(format!("{method} {target}"));
+            self.hold(&target).await;
             let answer = self.answer(&method, &target, &accept, &body);
             let Some(answer) = answer else { return };
             let is_written = match answer {
@@ -232,6 +240,16 @@ impl Cluster {
                 return;
             }
         }
+    }
+
+    /// Waits as long as the request is held.
+    async fn hold(&self, target: &str) {
+        let mut changed = self.changed.subscribe();
+        let is_held = || {
+            let state = self.state.lock().unwrap();
+            state.faults.held.as_ref().is_some_and(|part| target.contains(part))
+        };
+        while is_held() && changed.changed().await.is_ok() {}
     }
 
     async fn watch(&self, stream: &mut TcpStream, plural: &str, namespace: &str, mut version: u64) {
@@ -280,8 +298,8 @@ impl Cluster {
     fn answer(&self, method: &str, target: &str, accept: &str, body: &[u8]) -> Option<Answer> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut state = self.state.lock().unwrap();
-        state.requests.push(format!("{method} {target}"));
-        if state.faults.is_down {
+        let is_broken = state.faults.broken.as_ref().is_some_and(|part| target.contains(part));
+        if state.faults.is_down || is_broken {
             return None;
         }
         let fault = state
@@ -321,6 +339,9 @@ impl Cluster {
         let is_metadata = accept.contains("PartialObjectMetadata");
         let answer = match (method, &rest[1..]) {
             ("GET", []) if query.contains("watch=true") => {
+                if state.faults.early.as_ref() == Some(&plural) {
+                    return Some(Answer::Json(200, Value::Null));
+                }
                 let version = parameter(query, "resourceVersion").parse().unwrap_or(0);
                 return Some(Answer::Watch { plural, namespace: namespace.to_owned(), version });
             }

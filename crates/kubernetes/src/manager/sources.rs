@@ -1,0 +1,133 @@
+//! Which sources are watched: the kinds that the API server has, in the namespaces that Weir reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use os::clock::now;
+use tokio::task::spawn_local;
+
+use super::{GATHER, Manager, Running};
+use crate::event::Event;
+use crate::expose::service;
+use crate::failure::{Cause, Failure};
+use crate::kinds::{Kind, Source, Versions};
+use crate::settings::Exposure;
+use crate::watch::Watch;
+
+impl Manager {
+    /// Begins and ends watches for the kinds that there are.
+    pub(super) fn discovered(&mut self, answer: Result<Versions, Failure>) {
+        match answer {
+            Ok(versions) => {
+                self.discovery = None;
+                let is_missing = |running: &Running| {
+                    running.failure.as_ref().is_some_and(|one| one.cause == Cause::NotFound)
+                };
+                let watches = &self.watches;
+                self.discovered.answer(versions, now(), |kind| {
+                    let mut of_kind = watches.iter().filter(|(source, _)| source.kind == kind);
+                    of_kind.all(|(_, running)| is_missing(running))
+                });
+                let versions = self.discovered.versions.clone();
+                self.watch(&versions);
+                if self.discovered.is_settled {
+                    self.set_absent();
+                }
+            }
+            Err(failure) => {
+                self.health.last_error = Some(Arc::clone(&failure.line));
+                self.discovered.failed();
+                self.discovery = Some(failure);
+            }
+        }
+        if !self.is_complete {
+            // The start may have waited for this answer only.
+            self.resolve_within(GATHER);
+        }
+    }
+
+    fn set_absent(&mut self) {
+        let absent: BTreeSet<&'static str> = self.discovered.absent().map(Kind::name).collect();
+        let is_news = match &self.absent {
+            Some(before) => *before != absent,
+            None => !absent.is_empty(),
+        };
+        if is_news {
+            (self.events)(Event::Absent { kinds: absent.iter().copied().collect() });
+        }
+        self.health.absent.clone_from(&absent);
+        self.absent = Some(absent);
+    }
+
+    /// Watches these kinds of the Gateway API, and Kubernetes' own.
+    pub(super) fn watch(&mut self, versions: &Versions) {
+        let has_services = matches!(self.settings.exposure, Exposure::Services { .. });
+        let mut wanted: BTreeMap<Source, &'static str> = BTreeMap::new();
+        for kind in Kind::ALL {
+            let is_known = !kind.is_gateway_api();
+            let version = versions.get(&kind).copied().or(is_known.then_some("v1"));
+            let Some(version) = version else { continue };
+            let namespaces = match &self.settings.namespaces {
+                _ if kind == Kind::OwnService && !has_services => continue,
+                _ if kind == Kind::OwnService => vec![Some(Arc::clone(&self.settings.namespace))],
+                Some(namespaces) if kind.is_namespaced() => {
+                    namespaces.iter().cloned().map(Some).collect()
+                }
+                Some(_) | None => vec![None],
+            };
+            wanted.extend(
+                namespaces.into_iter().map(|namespace| (Source { kind, namespace }, version)),
+            );
+        }
+        let is_wanted =
+            |source: &Source, running: &Running| wanted.get(source) == Some(&running.version);
+        let ended: Vec<Source> = self
+            .watches
+            .iter()
+            .filter(|(source, running)| !is_wanted(source, running))
+            .map(|(source, _)| source.clone())
+            .collect();
+        for source in ended {
+            if let Some(running) = self.watches.remove(&source) {
+                running.task.abort();
+            }
+            // With another version, the objects stay until they are listed.
+            if !wanted.contains_key(&source) {
+                self.store.replace(&source, Vec::new());
+            }
+        }
+        for (source, version) in wanted {
+            if self.watches.contains_key(&source) {
+                continue;
+            }
+            let label_selector = match source.kind {
+                Kind::OwnService => service::label_selector(&self.settings.controller_name),
+                _ => String::new(),
+            };
+            let watch = Watch {
+                api: Rc::clone(&self.api),
+                source: source.clone(),
+                version,
+                label_selector,
+                messages: self.messages.clone(),
+            };
+            let task = spawn_local(watch.run()).abort_handle();
+            self.watches.insert(source, Running::new(version, task));
+        }
+        self.gather();
+    }
+
+    /// Lists the Services that Weir made again: the former leader may have written some that the watch has not reported.
+    pub(super) fn list_own_services(&mut self) {
+        let own: Vec<Source> =
+            self.watches.keys().filter(|one| one.kind == Kind::OwnService).cloned().collect();
+        for source in own {
+            if let Some(running) = self.watches.remove(&source) {
+                running.task.abort();
+            }
+        }
+        let versions = self.discovered.versions.clone();
+        self.watch(&versions);
+    }
+}

@@ -170,6 +170,7 @@ export type Kubernetes = {
   disconnected_for_ms: number | null;
   error: string | null;
   awaited: Array<string>;
+  not_followed_for_ms: number | null;
   leading: boolean;
   writes_waiting: number;
   failing: Record<string, string>;

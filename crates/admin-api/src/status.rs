@@ -60,6 +60,9 @@ pub struct Kubernetes {
     pub error: Option<String>,
     /// What has not been read yet at the start. Gateways are served once it is empty.
     pub awaited: Vec<String>,
+    /// Milliseconds since when, without interruption, something in `failing` has failed or something in `awaited` has been
+    /// awaited; null if everything is followed.
+    pub not_followed_for_ms: Option<f64>,
     /// Whether this instance writes statuses and Services.
     pub leading: bool,
     /// Writes that wait or are under way.

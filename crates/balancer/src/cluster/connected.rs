@@ -127,13 +127,14 @@ fn describe(health: &Health, is_running: bool, now: Moment) -> admin_api::status
     let reasons = |all: &BTreeMap<String, Arc<str>>| {
         all.iter().map(|(what, why)| (what.clone(), why.to_string())).collect()
     };
-    let away = now.since(health.since).as_secs_f64() * 1e3;
+    let millis = |since: Moment| admin_api::rounded(now.since(since).as_secs_f64() * 1e3);
     admin_api::status::Kubernetes {
         running: is_running,
         connected: health.is_connected,
-        disconnected_for_ms: (!health.is_connected).then(|| admin_api::rounded(away)),
+        disconnected_for_ms: (!health.is_connected).then(|| millis(health.since)),
         error: health.last_error.as_deref().map(str::to_owned),
         awaited: health.awaited.iter().cloned().collect(),
+        not_followed_for_ms: health.not_followed_since.map(millis),
         leading: health.is_leading,
         writes_waiting: health.writes_waiting,
         failing: reasons(&health.failing),

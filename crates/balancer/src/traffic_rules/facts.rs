@@ -61,7 +61,9 @@ pub(super) fn traffic(
         kubernetes: kubernetes.map(|state| TrafficKubernetes {
             has_ended: !state.running,
             disconnected_s: state.disconnected_for_ms.map(|millis| (millis / 1e3) as u64),
+            not_followed_s: state.not_followed_for_ms.map(|millis| (millis / 1e3) as u64),
             awaited: state.awaited.clone(),
+            failing: state.failing.clone(),
             error: state.error.clone().unwrap_or_default(),
         }),
     }

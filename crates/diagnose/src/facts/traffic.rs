@@ -29,8 +29,12 @@ pub struct TrafficKubernetes {
     pub has_ended: bool,
     /// For how many seconds the API server has not answered, if it does not.
     pub disconnected_s: Option<u64>,
+    /// For how many seconds something in `awaited` or `failing` has been there.
+    pub not_followed_s: Option<u64>,
     /// What has not been read yet at the start.
     pub awaited: Vec<String>,
+    /// What cannot be read, with the reason.
+    pub failing: BTreeMap<String, String>,
     /// The last failure; empty: there was none.
     pub error: String,
 }

@@ -335,6 +335,8 @@ impl Manager {
             *current = Some(stored.clone());
         }
         self.publish(None);
+        // Before the event: what is in use is also what other members can fetch.
+        self.publish_to_fleet();
         (self.events)(Event::Certificate(Update { index, stored, source }));
     }
 

@@ -6,14 +6,14 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::objects::gateway as object;
 use crate::objects::reference::ParentRef;
 use crate::objects::{self, GATEWAY_GROUP};
 use crate::resolve::status::{
-    ClassStatus, Condition, GatewayStatus, ListenerSetStatus, ListenerStatus, PolicyStatus,
-    RouteStatus,
+    ClassStatus, Condition, GatewayStatus, IngressStatus, ListenerSetStatus, ListenerStatus,
+    PolicyStatus, RouteStatus,
 };
 
 /// At most this many parents in the status of a route.
@@ -45,6 +45,8 @@ pub enum Wanted<'a> {
     Route(&'a RouteStatus),
     /// Of a policy.
     Policy(&'a PolicyStatus),
+    /// Of an Ingress.
+    Ingress(&'a IngressStatus),
 }
 
 impl Wanted<'_> {
@@ -56,6 +58,7 @@ impl Wanted<'_> {
             Wanted::ListenerSet(status) => status.generation,
             Wanted::Route(status) => status.generation,
             Wanted::Policy(status) => status.generation,
+            Wanted::Ingress(status) => status.generation,
         }
     }
 }
@@ -95,6 +98,7 @@ pub fn merge(
             let list = List { name: "ancestors", reference: "ancestorRef", max: ANCESTORS_MAX };
             merge.entries(list, controller_name, &ancestors.collect::<Vec<_>>(), status.generation);
         }
+        Wanted::Ingress(status) => merge.ingress(status),
     }
     if merge.changes.is_empty() {
         return None;
@@ -127,6 +131,21 @@ impl Merge<'_> {
         let features: Vec<object::Feature> =
             features.map(|name| object::Feature { name: name.clone() }).collect();
         self.set("supportedFeatures", &features);
+    }
+
+    fn ingress(&mut self, status: &IngressStatus) {
+        let ports = status.ports.iter().map(|port| json!({"port": port, "protocol": "TCP"}));
+        let ports: Vec<Value> = ports.collect();
+        let addresses = status.addresses.iter().take(ADDRESSES_MAX).filter_map(|address| {
+            let name = if address.kind == "Hostname" { "hostname" } else { "ip" };
+            Some(json!({name: address.value.as_deref()?, "ports": ports.clone()}))
+        });
+        let addresses: Vec<Value> = addresses.collect();
+        // Absent and empty mean the same.
+        let present = self.present["loadBalancer"]["ingress"].as_array();
+        if present.map_or(&[][..], Vec::as_slice) != addresses {
+            self.changes.insert("loadBalancer".to_owned(), json!({"ingress": addresses}));
+        }
     }
 
     fn gateway(&mut self, status: &GatewayStatus) {
@@ -418,6 +437,29 @@ mod tests {
         let found = merged(&found, Wanted::Gateway(&status)).unwrap().status;
         assert_eq!(found["addresses"], json!([]));
         assert_eq!(found["attachedListenerSets"], 0);
+    }
+
+    #[test]
+    fn an_ingress_has_addresses_and_ports() {
+        let address = |kind: &str, value: &str| Address {
+            kind: kind.to_owned(),
+            value: Some(value.to_owned()),
+        };
+        let mut status = IngressStatus {
+            generation: 1,
+            addresses: vec![address("IPAddress", "192.0.2.1"), address("Hostname", "lb.example")],
+            ports: vec![80, 443],
+        };
+        let ports = json!([{"port": 80, "protocol": "TCP"}, {"port": 443, "protocol": "TCP"}]);
+        let found = merged(&Value::Null, Wanted::Ingress(&status)).unwrap().status;
+        let expected = json!({"loadBalancer": {"ingress": [
+            {"ip": "192.0.2.1", "ports": ports.clone()}, {"hostname": "lb.example", "ports": ports}
+        ]}});
+        assert_eq!(found, expected);
+        status.addresses.clear();
+        let found = merged(&found, Wanted::Ingress(&status)).unwrap().status;
+        assert_eq!(found, json!({"loadBalancer": {"ingress": []}}));
+        assert_eq!(merged(&json!({"loadBalancer": {}}), Wanted::Ingress(&status)), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The cases in `tests/cases`: objects as YAML, and what they and those of `base.yaml` resolve to as text.
 //!
-//! A comment `# address GATEWAY ADDRESS` in the YAML gives a Gateway an address. `UPDATE_EXPECT=1` rewrites the texts:
+//! A comment `# address GATEWAY ADDRESS` in the YAML gives a Gateway an address; `/CLASS` is that of a class of
+//! Ingresses. `UPDATE_EXPECT=1` rewrites the texts:
 //! review the changes before committing.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
@@ -43,6 +44,8 @@ fn objects(text: &str) -> Objects {
             "Secret" => add(&mut objects.secrets, document),
             "ConfigMap" => add(&mut objects.config_maps, document),
             "Namespace" => add(&mut objects.namespaces, document),
+            "Ingress" => add(&mut objects.ingresses, document),
+            "IngressClass" => add(&mut objects.ingress_classes, document),
             other => panic!("{other} is no kind of object"),
         }
     }
@@ -64,6 +67,7 @@ fn resolved(text: &str) -> String {
     let objects = objects(text);
     let settings = Settings {
         controller_name: "weir.example/controller".into(),
+        ingress_controller_name: "weir.example/ingress".into(),
         allow_external_names: text.contains("# allow external names"),
         checks: Checks {
             certificate: |one| match &*one.secret.name {

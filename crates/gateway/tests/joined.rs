@@ -115,7 +115,12 @@ fn objects() -> Objects {
 }
 
 fn settings() -> Settings {
-    Settings { controller_name: "a/b".into(), allow_external_names: false, checks: Checks::none() }
+    Settings {
+        controller_name: "a/b".into(),
+        ingress_controller_name: "a/c".into(),
+        allow_external_names: false,
+        checks: Checks::none(),
+    }
 }
 
 /// What is kept between changes.

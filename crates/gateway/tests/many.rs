@@ -77,6 +77,7 @@ fn a_route_resolves_alone_as_among_many() {
     let objects = objects();
     let settings = Settings {
         controller_name: "a/b".into(),
+        ingress_controller_name: "a/c".into(),
         allow_external_names: false,
         checks: Checks::none(),
     };
@@ -105,6 +106,7 @@ fn changes_resolve_only_what_they_concern() {
     let mut objects = objects();
     let settings = Settings {
         controller_name: "a/b".into(),
+        ingress_controller_name: "a/c".into(),
         allow_external_names: false,
         checks: Checks::none(),
     };
@@ -199,6 +201,7 @@ fn listeners_share_what_was_read_from_a_secret() {
     objects.secrets.insert(Key::new("n", "cert"), secret);
     let settings = Settings {
         controller_name: "a/b".into(),
+        ingress_controller_name: "a/c".into(),
         allow_external_names: false,
         checks: Checks::none(),
     };
@@ -221,6 +224,7 @@ fn regular_expressions_of_a_route_are_bounded() {
     objects.http_routes.clear();
     let settings = Settings {
         controller_name: "a/b".into(),
+        ingress_controller_name: "a/c".into(),
         allow_external_names: false,
         checks: Checks::none(),
     };

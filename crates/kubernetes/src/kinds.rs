@@ -159,13 +159,14 @@ impl Kind {
         self.is_gateway_api() && self != Kind::ReferenceGrant
     }
 
-    /// Returns the kind of a route.
-    pub(crate) fn of_route(kind: RouteKind) -> Kind {
+    /// Returns the kind of a route of the Gateway API.
+    pub(crate) fn of_route(kind: RouteKind) -> Option<Kind> {
         match kind {
-            RouteKind::Http => Kind::HttpRoute,
-            RouteKind::Grpc => Kind::GrpcRoute,
-            RouteKind::Tls => Kind::TlsRoute,
-            RouteKind::Tcp => Kind::TcpRoute,
+            RouteKind::Http => Some(Kind::HttpRoute),
+            RouteKind::Grpc => Some(Kind::GrpcRoute),
+            RouteKind::Tls => Some(Kind::TlsRoute),
+            RouteKind::Tcp => Some(Kind::TcpRoute),
+            RouteKind::Ingress => None,
         }
     }
 

@@ -43,6 +43,7 @@ impl Resolver {
         Resolver {
             settings: gateway::resolve::Settings {
                 controller_name: Arc::clone(&settings.controller_name),
+                ingress_controller_name: gateway::resolve::INGRESS_CONTROLLER.into(),
                 allow_external_names: settings.allow_external_names,
                 checks: settings.checks,
             },

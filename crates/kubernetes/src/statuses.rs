@@ -68,11 +68,11 @@ impl Wants {
         let before = std::mem::replace(&mut self.statuses, statuses);
         let now = &self.statuses;
         let mut changed = Vec::new();
-        let of = |kind: Kind| move |key: &Key| (kind, key.clone());
+        let of = |kind: Kind| move |key: &Key| Some((kind, key.clone()));
         differing(&before.classes, &now.classes, of(Kind::GatewayClass), &mut changed);
         differing(&before.gateways, &now.gateways, of(Kind::Gateway), &mut changed);
         differing(&before.listener_sets, &now.listener_sets, of(Kind::ListenerSet), &mut changed);
-        let route = |(kind, key): &(_, Key)| (Kind::of_route(*kind), key.clone());
+        let route = |(kind, key): &(_, Key)| Some((Kind::of_route(*kind)?, key.clone()));
         differing(&before.routes, &now.routes, route, &mut changed);
         differing(&before.policies, &now.policies, of(Kind::BackendTlsPolicy), &mut changed);
         changed
@@ -85,7 +85,8 @@ impl Wants {
         let mut all: Vec<Id> = classes.keys().map(of(Kind::GatewayClass)).collect();
         all.extend(gateways.keys().map(of(Kind::Gateway)));
         all.extend(listener_sets.keys().map(of(Kind::ListenerSet)));
-        all.extend(routes.keys().map(|(kind, key)| (Kind::of_route(*kind), key.clone())));
+        let route = |(kind, key): &(_, Key)| Some((Kind::of_route(*kind)?, key.clone()));
+        all.extend(routes.keys().filter_map(route));
         // One that no Gateway uses any more may still have a status.
         all.extend(store.objects.policies.keys().map(of(Kind::BackendTlsPolicy)));
         all
@@ -167,13 +168,13 @@ impl Wants {
 fn differing<K: Ord, V: PartialEq>(
     before: &BTreeMap<K, V>,
     now: &BTreeMap<K, V>,
-    id: impl Fn(&K) -> Id,
+    id: impl Fn(&K) -> Option<Id>,
     into: &mut Vec<Id>,
 ) {
     into.extend(
-        now.iter().filter(|(key, one)| before.get(key) != Some(one)).map(|(key, _)| id(key)),
+        now.iter().filter(|(key, one)| before.get(key) != Some(one)).filter_map(|(key, _)| id(key)),
     );
-    into.extend(before.keys().filter(|key| !now.contains_key(key)).map(id));
+    into.extend(before.keys().filter(|key| !now.contains_key(key)).filter_map(id));
 }
 
 #[cfg(test)]

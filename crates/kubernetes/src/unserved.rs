@@ -192,6 +192,7 @@ mod tests {
         }
         let settings = gateway::resolve::Settings {
             controller_name: "a/b".into(),
+            ingress_controller_name: "a/c".into(),
             allow_external_names: false,
             checks: gateway::resolve::Checks::none(),
         };

@@ -98,6 +98,8 @@ pub struct RouteMatch {
 /// Where a route of Kubernetes stands among equally specific ones: the older one is less.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RouteAge {
+    /// What counts before the age: 0, except for Ingresses.
+    pub rank: u32,
     /// The object that states the route.
     pub object: Arc<ObjectAge>,
     /// Its position in the object.
@@ -663,7 +665,7 @@ mod tests {
         let age = |created: &str, name: &str, position| {
             let created = Some(created.into());
             let object = Arc::new(ObjectAge { created, namespace: "n".into(), name: name.into() });
-            Some(RouteAge { object, position })
+            Some(RouteAge { rank: 0, object, position })
         };
         let ordered = [
             RouteMatch { host: exact("a.example.com"), ..RouteMatch::any() },

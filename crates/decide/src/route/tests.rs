@@ -118,7 +118,7 @@ fn rule(text: &str) -> RouteMatch {
 
 fn age(position: u32) -> RouteAge {
     let object = ObjectAge { created: None, namespace: "n".into(), name: "r".into() };
-    RouteAge { object: Arc::new(object), position }
+    RouteAge { rank: 0, object: Arc::new(object), position }
 }
 
 fn route(matches: RouteMatch) -> Route {

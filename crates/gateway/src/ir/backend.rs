@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Authorities;
 use super::headers::HeaderChanges;
+use super::settings::ServiceSettings;
 use crate::objects::Key;
 
 /// A backend of a rule.
@@ -72,6 +73,8 @@ pub struct ServicePort {
     pub protocol: Option<AppProtocol>,
     /// Whether connections to its Pods use TLS. Does not apply to TCPRoutes and to TLS passthrough.
     pub tls: ServerTls,
+    /// How requests to it are balanced, if an Ingress states that.
+    pub settings: Option<Arc<ServiceSettings>>,
 }
 
 /// The application protocol of a Service's port.

@@ -1,9 +1,12 @@
-//! The intermediate representation: what Weir serves for the accepted Gateways, independent of Weir's configuration.
+//! The intermediate representation: what Weir serves for the accepted Gateways and for Ingresses, independent of Weir's
+//! configuration.
 
 pub mod backend;
 pub mod filter;
 pub mod headers;
+pub mod ingress;
 pub mod request;
+pub mod settings;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,12 +20,12 @@ use crate::objects::gateway::Address;
 use backend::{Backend, ServicePort, Target};
 use request::RequestRule;
 
-/// An accepted Gateway.
+/// An accepted Gateway, or what an IngressClass implies: the same for all its Ingresses together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
     /// The Gateway.
     pub key: Key,
-    /// Its GatewayClass.
+    /// Its GatewayClass or IngressClass.
     pub class: Arc<str>,
     /// The addresses that its `spec` requests. Empty: any address.
     pub addresses: Vec<Address>,
@@ -173,6 +176,8 @@ pub enum RouteKind {
     Tls,
     /// `TCPRoute`.
     Tcp,
+    /// `Ingress`. One becomes several routes, because its hosts have different rules.
+    Ingress,
 }
 
 impl RouteKind {
@@ -183,6 +188,7 @@ impl RouteKind {
             RouteKind::Grpc => "GRPCRoute",
             RouteKind::Tls => "TLSRoute",
             RouteKind::Tcp => "TCPRoute",
+            RouteKind::Ingress => "Ingress",
         }
     }
 }
@@ -194,7 +200,9 @@ pub struct Route {
     pub kind: RouteKind,
     /// The object.
     pub key: Key,
-    /// Of two routes with equal matches, the older one wins.
+    /// Of two routes with equal matches, that with the lesser number wins. 0, except for Ingresses.
+    pub rank: u32,
+    /// Then the older one wins.
     pub age: Arc<ObjectAge>,
     /// Its valid rules.
     pub rules: Rules,
@@ -202,30 +210,40 @@ pub struct Route {
 
 impl Route {
     /// Returns what the routes of a listener are ordered by: the older one first.
-    pub fn order(&self) -> (&ObjectAge, RouteKind) {
-        (&self.age, self.kind)
+    pub fn order(&self) -> (u32, &ObjectAge, RouteKind) {
+        (self.rank, &self.age, self.kind)
     }
 
-    /// Returns the ports of Services that it forwards to, mirrors included.
+    /// Returns its rules for requests.
+    pub fn requests(&self) -> &[RequestRule] {
+        match &self.rules {
+            Rules::Requests(rules) => rules,
+            Rules::Connections(_) => &[],
+        }
+    }
+
+    /// Returns the ports of Services that it forwards to, those included that receive copies or are asked about requests.
     pub fn ports(&self) -> impl Iterator<Item = &Arc<ServicePort>> {
-        let (requests, connections) = match &self.rules {
-            Rules::Requests(rules) => (&**rules, &[][..]),
-            Rules::Connections(rules) => (&[][..], &**rules),
+        let requests = self.requests();
+        let connections = match &self.rules {
+            Rules::Requests(_) => &[][..],
+            Rules::Connections(rules) => rules,
         };
         let backends = requests.iter().flat_map(|rule| &rule.backends);
         let backends = backends.chain(connections.iter().flat_map(|rule| &rule.backends));
         let mirrors = requests.iter().flat_map(|rule| &rule.filters.mirrors);
+        let asked = requests.iter().filter_map(|rule| rule.extras.as_ref()?.asked());
         let targets = backends.map(|one| &one.target).chain(mirrors.map(|one| &one.target));
-        targets.filter_map(Target::service)
+        targets.chain(asked).filter_map(Target::service)
     }
 }
 
 /// The rules of a route.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rules {
-    /// Of an HTTPRoute or GRPCRoute.
+    /// Of an HTTPRoute, a GRPCRoute or an Ingress.
     Requests(Vec<RequestRule>),
-    /// Of a TLSRoute or TCPRoute.
+    /// Of a TLSRoute, a TCPRoute or an Ingress with TLS passthrough.
     Connections(Vec<ConnectionRule>),
 }
 

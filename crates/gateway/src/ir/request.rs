@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::Pattern;
+use model::{Condition, Pattern};
 
 use super::backend::Backend;
 use super::filter::Filters;
+use super::ingress::Extras;
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,8 @@ pub struct RequestRule {
     pub session: Option<Session>,
     /// Where they go. Empty and without a redirect: they receive the status 500.
     pub backends: Vec<Backend>,
+    /// What only an Ingress states.
+    pub extras: Option<Arc<Extras>>,
 }
 
 /// Conditions on a request, which must all be met.
@@ -40,6 +43,8 @@ pub struct RequestMatch {
     pub headers: Vec<ValueCondition>,
     /// On query parameters. Names are unique.
     pub query: Vec<ValueCondition>,
+    /// Others, which only an Ingress has.
+    pub conditions: Vec<Condition>,
 }
 
 /// A condition on a path.
@@ -49,7 +54,7 @@ pub enum PathCondition {
     Exact(String),
     /// The path begins with these elements: `/a` matches `/a` and `/a/b`, not `/ab`.
     Prefix(String),
-    /// The path matches this expression, which begins with `^` and ends with `$`.
+    /// The path matches this expression, which begins with `^`, and ends with `$` unless it is that of an Ingress.
     Regex(Pattern),
 }
 

@@ -5,6 +5,7 @@
 
 pub mod core;
 pub mod gateway;
+pub mod ingress;
 pub mod policy;
 pub mod reference;
 pub mod route;

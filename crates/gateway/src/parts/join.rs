@@ -9,6 +9,7 @@ use model::{
     Route, Service, ServiceId, Snapshot, SplitTarget,
 };
 
+use super::authentication::Authentications;
 use super::route::{self, Port};
 use super::service::{self, Services};
 use super::{Bindings, Templates, listener};
@@ -62,6 +63,8 @@ impl Joiner {
         for authentication in &mut joined.authentications {
             services_of_authentication(authentication, |id| *id = ids.of_files(*id));
         }
+        let authentications =
+            Authentications::add(&gateways, services, &mut joined.authentications);
         let mut added = Added::default();
         for gateway in gateways {
             for (number, listeners) in &gateway.ports {
@@ -75,8 +78,7 @@ impl Joiner {
                 }
             }
         }
-        let names = joined.services.iter().map(|service| Arc::clone(&service.name)).collect();
-        let of_gateways = self.routes.update(&added.served, names, services);
+        let of_gateways = self.routes.update(&added.served, (services, &authentications));
         joined.routes = self.routes_of_files(files, &ids);
         if joined.routes.is_empty() {
             joined.routes = of_gateways;

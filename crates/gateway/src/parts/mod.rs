@@ -3,6 +3,8 @@
 //! Each port of a Gateway becomes one listener. Its routes are in force there only. Ports of Services become
 //! services, which routes share.
 
+mod authentication;
+mod ingress;
 mod isolation;
 mod join;
 mod listener;

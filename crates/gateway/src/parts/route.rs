@@ -5,9 +5,10 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashSet};
 use model::{
     Action, Condition, Denial, FieldMatch, HostPattern, ListenerId, PathMatch, Route, RouteAge,
-    RouteMatch, WrittenAt,
+    RouteMatch, ServiceId, WrittenAt,
 };
 
+use super::authentication::Authentications;
 use super::service::Services;
 use super::{isolation, rule};
 use crate::ir::{self, AttachedRoute, Gateway, Rules};
@@ -40,8 +41,9 @@ pub(super) struct Kept {
 /// What all routes depend on. It seldom changes.
 #[derive(Debug, Default, PartialEq)]
 struct Context {
-    /// The names of all services; their positions are the IDs.
-    services: Vec<Arc<str>>,
+    /// The services of Gateways, by their own names.
+    services: Vec<(Arc<str>, ServiceId)>,
+    authentications: Authentications,
     listeners: Vec<Place>,
 }
 
@@ -72,18 +74,20 @@ struct Made {
 }
 
 impl Kept {
-    /// Changes them to those of these ports, and returns them in order of precedence. `names`: those of all services.
+    /// Changes them to those of these ports, and returns them in order of precedence.
     ///
     /// Of equally specific rules, that of the older route is tried first, and within a route the earlier one. Of rules
     /// with equal conditions only that one is returned.
     pub(super) fn update(
         &mut self,
         ports: &[Port<'_>],
-        names: Vec<Arc<str>>,
-        services: Services<'_>,
+        (services, authentications): (Services<'_>, &Authentications),
     ) -> Vec<Arc<Route>> {
-        let context =
-            Context { services: names, listeners: ports.iter().flat_map(places).collect() };
+        let context = Context {
+            services: services.all().collect(),
+            authentications: authentications.clone(),
+            listeners: ports.iter().flat_map(places).collect(),
+        };
         if self.context != context {
             *self = Kept { context, ..Kept::default() };
         }
@@ -99,7 +103,9 @@ impl Kept {
                 count += 1;
                 let made = self.made.entry(source).or_insert_with(|| {
                     let routes = match attached {
-                        Some(attached) => of_attached(attached, port, listener, services),
+                        Some(attached) => {
+                            of_attached(attached, port, listener, (services, authentications))
+                        }
                         None => end(port, listener).into_iter().collect(),
                     };
                     let routes: Vec<_> = routes.into_iter().map(Arc::new).collect();
@@ -175,7 +181,7 @@ fn of_attached(
     attached: &AttachedRoute,
     port: &Port<'_>,
     listener: &ir::Listener,
-    services: Services<'_>,
+    known: (Services<'_>, &Authentications),
 ) -> Vec<Route> {
     let own = listener.host.as_ref();
     let is_own = |host: &&Option<HostPattern>| {
@@ -185,7 +191,7 @@ fn of_attached(
     let hosts = attached.hosts.iter().filter(is_own);
     let routes = hosts.flat_map(|host| {
         of_route(&attached.route, (host.as_ref(), port.id), |rule, at| {
-            rule::action(rule, at, (port.gateway, port.number, listener.protocol), services)
+            rule::action(rule, at, (port.gateway, port.number, listener.protocol), known)
         })
     });
     routes.collect()
@@ -211,9 +217,11 @@ fn of_route<'a>(
         let written_at =
             WrittenAt::outside_files(format!("{} {}", route.kind.name(), route.key).into());
         let name: Arc<str> = name.into();
-        let ages = positions
-            .by_ref()
-            .map(|position| RouteAge { object: Arc::clone(&route.age), position });
+        let ages = positions.by_ref().map(|position| RouteAge {
+            rank: route.rank,
+            object: Arc::clone(&route.age),
+            position,
+        });
         let matches: Vec<_> = one.matches.iter().zip(ages).collect();
         matches.into_iter().map(move |(matches, age)| Route {
             name: Arc::clone(&name),

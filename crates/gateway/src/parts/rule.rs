@@ -10,6 +10,7 @@ use model::{
     Rewrite, RouteMatch, RouteTimeouts, Split, SplitTarget, Test,
 };
 
+use super::authentication::{self, Authentications};
 use super::service::{Services, Use};
 use crate::ir::backend::Backend;
 use crate::ir::headers::HeaderChanges;
@@ -31,14 +32,18 @@ pub(super) fn action(
     rule: &RequestRule,
     route: &Route,
     (gateway, port, protocol): (&Gateway, u16, Protocol),
-    services: Services<'_>,
+    (services, known): (Services<'_>, &Authentications),
 ) -> Actions {
-    let filters = rule.filters.cors.as_ref().map(cors).map(Arc::new).map(RequestFilter::Cors);
+    let cors = rule.filters.cors.as_ref().map(cors).map(Arc::new).map(RequestFilter::Cors);
+    let filters = match authentication::filters(rule.extras.as_deref(), cors, known) {
+        Ok(filters) => filters,
+        Err(denial) => return Actions { action: Action::Deny(denial), filters: Vec::new() },
+    };
     let action = match &rule.filters.redirect {
         Some(to) => Action::Redirect(redirect(to, port)),
         None => forward(rule, Use::of(route.kind, protocol), gateway, services),
     };
-    Actions { action, filters: filters.into_iter().collect() }
+    Actions { action, filters }
 }
 
 fn forward(rule: &RequestRule, using: Use, gateway: &Gateway, services: Services<'_>) -> Action {
@@ -141,7 +146,7 @@ fn cors(of: &crate::objects::route::Cors) -> Cors {
 
 /// Returns the conditions of a match, without host and listener.
 pub(super) fn conditions(of: &RequestMatch) -> RouteMatch {
-    let mut others = Vec::new();
+    let mut others = of.conditions.clone();
     let path = match &of.path {
         PathCondition::Exact(path) => PathMatch::Exact(canonical(path)),
         PathCondition::Prefix(path) => PathMatch::Prefix(canonical(path.trim_end_matches('/'))),

@@ -10,10 +10,11 @@ use model::{
     ServerSource, ServerSpec, ServerTarget, Service, ServiceId, ServiceTls,
 };
 
-use super::Templates;
+use super::{Templates, ingress};
 use crate::ir::backend::{
     AppProtocol, CertificateName, ServerTls, ServerVerification, ServicePort, Target, Trust,
 };
+use crate::ir::settings::UpstreamTls;
 use crate::ir::{Gateway, Protocol, RouteKind};
 use crate::objects::Key;
 
@@ -34,10 +35,12 @@ impl Use {
     /// Returns how a route of this kind, at a listener of this protocol, uses its backends.
     pub(super) fn of(kind: RouteKind, protocol: Protocol) -> Use {
         match (kind, protocol) {
-            (RouteKind::Http, _) => Use::Requests,
+            (RouteKind::Http, _) | (RouteKind::Ingress, Protocol::Http | Protocol::Https) => {
+                Use::Requests
+            }
             (RouteKind::Grpc, _) => Use::Grpc,
             (RouteKind::Tls, Protocol::TlsTerminate) => Use::Decrypted,
-            (RouteKind::Tls | RouteKind::Tcp, _) => Use::Bytes,
+            (RouteKind::Tls | RouteKind::Tcp | RouteKind::Ingress, _) => Use::Bytes,
         }
     }
 
@@ -58,6 +61,8 @@ struct ServiceKey {
     is_bytes: bool,
     /// The Gateway whose certificate is presented to the Pods, if that can make a difference.
     gateway: Option<Key>,
+    /// The Ingress that states settings for it.
+    ingress: Option<Key>,
 }
 
 impl ServiceKey {
@@ -70,20 +75,22 @@ impl ServiceKey {
             is_grpc: using == Use::Grpc && port.protocol.is_none(),
             is_bytes: !using.encrypts() && port.tls != ServerTls::None,
             gateway: presents.then(|| gateway.key.clone()),
+            ingress: port.settings.as_ref().map(|settings| settings.ingress.clone()),
         }
     }
 
     /// Returns the service's name: `namespace/service:port`, and what tells it from others of that port.
     fn name(&self) -> Arc<str> {
-        let ServiceKey { service, port, is_grpc, is_bytes, gateway } = self;
+        let ServiceKey { service, port, is_grpc, is_bytes, gateway, ingress } = self;
         let suffix = match (is_grpc, is_bytes) {
             (true, _) => "/grpc",
             (false, true) => "/tcp",
             (false, false) => "",
         };
-        match gateway {
-            Some(gateway) => format!("{service}:{port}{suffix}/by/{gateway}").into(),
-            None => format!("{service}:{port}{suffix}").into(),
+        match (gateway, ingress) {
+            (Some(gateway), _) => format!("{service}:{port}{suffix}/by/{gateway}").into(),
+            (None, Some(ingress)) => format!("{service}:{port}{suffix}/as/{ingress}").into(),
+            (None, None) => format!("{service}:{port}{suffix}").into(),
         }
     }
 }
@@ -180,6 +187,12 @@ impl Services<'_> {
         Services { kept, ids }
     }
 
+    /// Returns all of them, by the names that they have unless one of the files has the same.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Arc<str>, ServiceId)> {
+        let names = self.kept.services().map(|service| Arc::clone(&service.name));
+        names.zip(self.ids.iter().copied())
+    }
+
     /// Returns the service that a backend's requests go to. `None`: the backend cannot be used, because it or
     /// its policy is invalid.
     pub(super) fn id(&self, target: &Target, using: Use, gateway: &Gateway) -> Option<ServiceId> {
@@ -233,6 +246,10 @@ fn service(
         ServerTls::Verified(how) if !key.is_bytes => Some(Arc::new(tls(how, presented, templates))),
         ServerTls::Verified(_) | ServerTls::None | ServerTls::Invalid { .. } => None,
     };
+    let settings = port.settings.as_deref();
+    let of_ingress = settings.and_then(|settings| settings.tls.as_ref());
+    let of_ingress = of_ingress.filter(|_| !key.is_bytes);
+    let tls = tls.or_else(|| of_ingress.map(|tls| Arc::new(tls_of_ingress(tls, templates))));
     let servers = port.external_name.iter().map(|host| ServerSpec {
         target: ServerTarget::Name { host: host.to_ascii_lowercase(), port: port.port },
         zone: None,
@@ -241,14 +258,16 @@ fn service(
         in_flight_max: None,
         version: None,
     });
-    Service {
+    let mut service = Service {
         name: key.name(),
         http: if speaks_http2 { HttpVersion::Http2 } else { HttpVersion::Http11 },
         tls,
         servers: servers.collect(),
         discover: port.external_name.is_none().then(|| Arc::new(pods(port))),
         ..templates.service.clone()
-    }
+    };
+    ingress::set(&mut service, settings);
+    service
 }
 
 /// Returns that the servers are the Pods of a port.
@@ -287,6 +306,21 @@ fn tls(
         verify: true,
         ca,
         certificate: presented.map(certificate),
+    }
+}
+
+/// Returns how connections to Pods use TLS as an Ingress states.
+fn tls_of_ingress(tls: &UpstreamTls, templates: Templates<'_>) -> ServiceTls {
+    let of_secret = |(secret, pem): &(Key, Arc<[u8]>)| Material {
+        path: PathBuf::from(format!("Secret {secret}, ca.crt")),
+        bytes: Arc::clone(pem),
+    };
+    ServiceTls {
+        name: tls.name.clone(),
+        names: Vec::new(),
+        verify: tls.authorities.is_some(),
+        ca: tls.authorities.as_ref().map_or_else(|| templates.authorities.clone(), of_secret),
+        certificate: tls.certificate.as_ref().map(certificate),
     }
 }
 

@@ -103,7 +103,7 @@ fn among(
     let with_hosts = allowed.iter().map(|plan| {
         let hosts = match route.kind {
             RouteKind::Tcp => vec![None],
-            RouteKind::Http | RouteKind::Grpc | RouteKind::Tls => {
+            RouteKind::Http | RouteKind::Grpc | RouteKind::Tls | RouteKind::Ingress => {
                 hosts::in_common(plan.host.as_ref(), route.hosts)
             }
         };

@@ -9,8 +9,12 @@ use crate::ir::{Authorities, Certificate};
 use crate::objects::Key;
 use crate::objects::core::{ConfigMap, Namespace, Secret, Service};
 use crate::objects::gateway::{Gateway, GatewayClass, ListenerSet};
+use crate::objects::ingress::{Ingress, IngressClass};
 use crate::objects::policy::{BackendTlsPolicy, ReferenceGrant};
 use crate::objects::route::{ConnectionRoute, GrpcRoute, HttpRoute};
+
+/// The `controller` of the IngressClasses that Weir serves, unless its caller names another one.
+pub const INGRESS_CONTROLLER: &str = "weir.dev/ingress-controller";
 
 /// All objects of the cluster that Weir reads, by key, EndpointSlices excepted.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +43,10 @@ pub struct Objects {
     pub secrets: BTreeMap<Key, Arc<Secret>>,
     /// ConfigMaps.
     pub config_maps: BTreeMap<Key, Arc<ConfigMap>>,
+    /// Ingresses.
+    pub ingresses: BTreeMap<Key, Arc<Ingress>>,
+    /// IngressClasses, by a key without a namespace.
+    pub ingress_classes: BTreeMap<Key, Arc<IngressClass>>,
     /// Namespaces, by a key without a namespace.
     pub namespaces: BTreeMap<Key, Arc<Namespace>>,
 }
@@ -48,6 +56,8 @@ pub struct Objects {
 pub struct Settings {
     /// Weir's name in GatewayClasses.
     pub controller_name: Arc<str>,
+    /// Weir's name in IngressClasses; [`INGRESS_CONTROLLER`] by default.
+    pub ingress_controller_name: Arc<str>,
     /// Whether Services of type `ExternalName` are allowed. They let a user of a namespace reach hosts that network
     /// policies protect (CVE-2021-25740).
     pub allow_external_names: bool,

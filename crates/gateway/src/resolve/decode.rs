@@ -35,7 +35,11 @@ pub fn authorities(key: &Key, map: &ConfigMap) -> Result<Authorities, String> {
 }
 
 /// Returns a decoded value of a Secret.
-fn value(secret: &Secret, name: &str) -> Result<Arc<[u8]>, String> {
+///
+/// # Errors
+///
+/// The rest of a sentence that begins with the Secret.
+pub fn value(secret: &Secret, name: &str) -> Result<Arc<[u8]>, String> {
     let text = secret.data.get(name).ok_or_else(|| format!("has no key {name}"))?;
     match STANDARD.decode(text) {
         Ok(bytes) => Ok(bytes.into()),

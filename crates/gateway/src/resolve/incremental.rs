@@ -28,6 +28,8 @@ pub struct Changes {
     pub routes: BTreeSet<RouteId>,
     /// Services that were added, changed or deleted.
     pub services: BTreeSet<Key>,
+    /// Ingresses that were added, changed or deleted.
+    pub ingresses: BTreeSet<Key>,
 }
 
 impl Changes {
@@ -38,7 +40,10 @@ impl Changes {
 
     /// Returns whether nothing has changed.
     pub fn is_empty(&self) -> bool {
-        !self.is_all && self.routes.is_empty() && self.services.is_empty()
+        !self.is_all
+            && self.routes.is_empty()
+            && self.services.is_empty()
+            && self.ingresses.is_empty()
     }
 }
 
@@ -192,6 +197,8 @@ fn resolve(world: &World<'_>, (kind, key): &RouteId) -> Option<Resolved> {
         RouteKind::Grpc => objects.grpc_routes.get(key).map(|one| route::grpc_route(world, one)),
         RouteKind::Tls => objects.tls_routes.get(key).map(|one| route::tls_route(world, one)),
         RouteKind::Tcp => objects.tcp_routes.get(key).map(|one| route::tcp_route(world, one)),
+        // See `ingress::Ingresses`.
+        RouteKind::Ingress => None,
     }
 }
 

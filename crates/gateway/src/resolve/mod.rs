@@ -2,7 +2,7 @@
 //!
 //! [`World::new`] checks and indexes everything but routes. [`route`] resolves one route at a time against it, and
 //! [`assemble`] puts the results together. After a change, [`incremental`] reuses the results of routes that do not refer
-//! to the changed objects.
+//! to the changed objects. [`ingress`] does the same for Ingresses.
 
 pub mod assemble;
 pub mod attach;
@@ -10,6 +10,8 @@ pub mod cluster;
 pub mod decode;
 pub mod gateway;
 pub mod incremental;
+pub mod ingress;
+pub mod ingress_classes;
 pub mod listener;
 pub mod namespaces;
 pub mod pem;
@@ -21,7 +23,7 @@ pub mod status;
 pub mod world;
 
 pub use assemble::{Outcome, Surroundings, assemble};
-pub use cluster::{Checks, Objects, Settings};
+pub use cluster::{Checks, INGRESS_CONTROLLER, Objects, Settings};
 use incremental::{Changes, Routes};
 pub use world::World;
 
@@ -30,5 +32,9 @@ pub fn resolve(objects: &Objects, settings: &Settings, surroundings: Surrounding
     let world = World::new(objects, settings);
     let mut routes = Routes::default();
     routes.update(&world, &Changes::all());
-    assemble(&world, &routes, surroundings)
+    let mut outcome = assemble(&world, &routes, surroundings);
+    let mut ingresses = ingress::Ingresses::default();
+    ingresses.update(&world, &Changes::all());
+    ingresses.add(&mut outcome, surroundings);
+    outcome
 }

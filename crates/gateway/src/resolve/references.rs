@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::cluster::Objects;
+use super::ingress;
 use crate::objects::Key;
 use crate::objects::gateway::{ClientTls, Gateway, Listener};
 use crate::objects::reference::ObjectRef;
 
-/// Returns the Secrets that Gateways and ListenerSets refer to, of other controllers, too.
+/// Returns the Secrets that Gateways, ListenerSets and Ingresses refer to, of other controllers, too.
 pub fn secrets(objects: &Objects) -> BTreeSet<Key> {
     let of_gateways = objects.gateways.values().flat_map(|gateway| {
         let home = &gateway.metadata.namespace;
@@ -21,7 +22,9 @@ pub fn secrets(objects: &Objects) -> BTreeSet<Key> {
         let home = &set.metadata.namespace;
         certificates(&set.spec.listeners).map(move |one| key(one, "Secret", home))
     });
-    of_gateways.chain(of_sets).flatten().collect()
+    let mut all: BTreeSet<Key> = of_gateways.chain(of_sets).flatten().collect();
+    all.extend(objects.ingresses.values().flat_map(|one| ingress::references::secrets(one)));
+    all
 }
 
 /// Returns the ConfigMaps that Gateways and BackendTLSPolicies refer to.

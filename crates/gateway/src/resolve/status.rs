@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::ir::RouteKind;
-use crate::objects::Key;
 use crate::objects::gateway::Address;
 use crate::objects::reference::ParentRef;
+use crate::objects::{Key, Meta};
 
 /// A condition. Its object's status states the generation that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,4 +169,46 @@ pub struct AncestorStatus {
     pub controller_name: Arc<str>,
     /// Its conditions.
     pub conditions: Vec<Condition>,
+}
+
+/// The status of an Ingress.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IngressStatus {
+    /// The generation that was read.
+    pub generation: i64,
+    /// The addresses at which it is served.
+    pub addresses: Vec<Address>,
+    /// The ports.
+    pub ports: Vec<u16>,
+}
+
+/// What a user should know about an object that has no conditions: an event on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The kind of the object.
+    pub kind: &'static str,
+    /// The object.
+    pub key: Key,
+    /// Its UID.
+    pub uid: Arc<str>,
+    /// One word for programs.
+    pub reason: &'static str,
+    /// What Weir does, and what to do. At most [`Notice::MESSAGE_MAX_BYTES`].
+    pub message: String,
+}
+
+impl Notice {
+    /// The API's limit for the message of an event.
+    pub const MESSAGE_MAX_BYTES: usize = 1024;
+
+    /// Creates a notice. A message that is too long is cut, and control characters become spaces.
+    pub fn new(kind: &'static str, metadata: &Meta, problem: Problem) -> Notice {
+        let Problem { reason, message } = problem;
+        let mut message = message.replace(char::is_control, " ");
+        if message.len() > Self::MESSAGE_MAX_BYTES {
+            message.truncate(message.floor_char_boundary(Self::MESSAGE_MAX_BYTES - 3));
+            message.push_str("...");
+        }
+        Notice { kind, key: metadata.key(), uid: Arc::clone(&metadata.uid), reason, message }
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::cluster::{Cluster, Objects, Settings};
 use super::gateway::Plans;
+use super::ingress_classes::Classes;
 use super::policy::Policies;
 
 /// The Gateways, listeners, policies and Services that routes refer to.
@@ -16,6 +17,8 @@ pub struct World<'a> {
     pub plans: Plans<'a>,
     /// The BackendTLSPolicies.
     pub policies: Policies,
+    /// The IngressClasses that Weir serves.
+    pub ingress_classes: Classes,
 }
 
 impl<'a> World<'a> {
@@ -24,6 +27,7 @@ impl<'a> World<'a> {
         let cluster = Cluster::new(objects, settings);
         let plans = Plans::new(&cluster);
         let policies = Policies::new(&cluster);
-        World { cluster, plans, policies }
+        let ingress_classes = Classes::new(objects, settings);
+        World { cluster, plans, policies, ingress_classes }
     }
 }

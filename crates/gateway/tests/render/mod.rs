@@ -6,12 +6,13 @@ use std::fmt::Write;
 
 use gateway::objects::reference::ParentRef;
 use gateway::resolve::Outcome;
-use gateway::resolve::status::{Condition, ListenerStatus};
+use gateway::resolve::status::{Condition, ListenerStatus, Notice};
 
 /// Renders the status of each object, then what is served.
 pub(crate) fn outcome(outcome: &Outcome) -> String {
     let mut text = String::new();
     statuses(&mut text, outcome);
+    ingresses(&mut text, outcome);
     for gateway in outcome.gateways.values() {
         served::gateway(&mut text, gateway);
     }
@@ -53,6 +54,18 @@ fn statuses(text: &mut String, outcome: &Outcome) {
             line(text, 1, &format!("ancestor {}", reference(&ancestor.ancestor)));
             conditions(text, 2, &ancestor.conditions);
         }
+    }
+}
+
+fn ingresses(text: &mut String, outcome: &Outcome) {
+    for (key, status) in &outcome.ingresses {
+        let addresses = status.addresses.iter().filter_map(|one| one.value.as_deref());
+        let addresses: Vec<&str> = addresses.collect();
+        line(text, 0, &format!("Ingress {key} at [{}] {:?}", addresses.join(" "), status.ports));
+    }
+    for Notice { kind, key, uid: _, reason, message } in &outcome.notices {
+        assert!(message.len() <= Notice::MESSAGE_MAX_BYTES && !message.contains(['\r', '\n']));
+        line(text, 0, &format!("notice on {kind} {key}: {reason}: {message}"));
     }
 }
 

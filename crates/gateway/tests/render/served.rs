@@ -5,7 +5,9 @@ use std::fmt::Write;
 use gateway::ir::backend::{Backend, ServerTls, ServicePort, Target, Trust};
 use gateway::ir::filter::Filters;
 use gateway::ir::headers::HeaderChanges;
+use gateway::ir::ingress::Extras;
 use gateway::ir::request::{PathCondition, RequestMatch, RequestRule, Timeouts, ValueTest};
+use gateway::ir::settings::{ServiceSettings, UpstreamTls};
 use gateway::ir::{AttachedRoute, Authorities, Gateway, Listener, Rules};
 
 use super::line;
@@ -89,7 +91,27 @@ fn rule(text: &mut String, rule: &RequestRule) {
         let name = session.name.as_deref().unwrap_or("any name");
         line(text, 5, &format!("session {:?} {name} {:?}", session.carrier, session.lifetime));
     }
+    if let Some(one) = &rule.extras {
+        extras(text, one);
+    }
     rule.backends.iter().for_each(|one| backend(text, one));
+}
+
+fn extras(text: &mut String, extras: &Extras) {
+    if let Some(denial) = extras.refusal {
+        line(text, 5, &format!("refused {} {:?}", denial.status, denial.cause));
+    }
+    for one in &extras.limits {
+        let (requests, per, burst) = (one.requests, one.per, one.burst);
+        line(
+            text,
+            5,
+            &format!("limit {}: {requests} in {per:?} by {}, burst {burst}", one.name, one.by),
+        );
+    }
+    if let Some(one) = &extras.authentication {
+        line(text, 5, &format!("authentication {:?}: {:?}", one.realm, one.proof));
+    }
 }
 
 fn condition(one: &RequestMatch) -> String {
@@ -107,6 +129,7 @@ fn condition(one: &RequestMatch) -> String {
             });
         }
     }
+    parts.extend(one.conditions.iter().map(|one| format!("if {one}")));
     parts.join(", ")
 }
 
@@ -147,9 +170,49 @@ fn backend(text: &mut String, backend: &Backend) {
 
 fn target(target: &Target) -> String {
     match target {
-        Target::Service(port) => format!("{}:{}", port.service, port.port),
+        Target::Service(port) => {
+            let protocol = port.protocol.as_ref().filter(|_| port.settings.is_some());
+            let protocol = protocol.map(|one| format!(", {one:?}")).unwrap_or_default();
+            let settings = port.settings.as_deref().map(settings).unwrap_or_default();
+            format!("{}:{}{protocol}{settings}", port.service, port.port)
+        }
         Target::Invalid { reason } => format!("nothing ({reason})"),
     }
+}
+
+fn settings(of: &ServiceSettings) -> String {
+    let ServiceSettings {
+        ingress,
+        balance,
+        affinity,
+        connect,
+        response,
+        idle,
+        tunnel,
+        attempts_max,
+        tls,
+    } = of;
+    let mut text = format!(", as {ingress}");
+    for (name, value) in [
+        ("balance", balance.as_ref().map(|one| format!("{one:?}"))),
+        ("affinity", affinity.as_ref().map(|one| format!("{} {:?}", one.cookie, one.max_age))),
+        ("connect", connect.map(|one| format!("{one:?}"))),
+        ("response", response.map(|one| format!("{one:?}"))),
+        ("idle", idle.map(|one| format!("{one:?}"))),
+        ("tunnel", tunnel.map(|one| format!("{one:?}"))),
+        ("retries", attempts_max.map(|one| one.to_string())),
+        ("tls", tls.as_ref().map(upstream_tls)),
+    ] {
+        if let Some(value) = value {
+            let _ = write!(text, ", {name} {value}");
+        }
+    }
+    text
+}
+
+fn upstream_tls(tls: &UpstreamTls) -> String {
+    let authorities = tls.authorities.as_ref().map(|(secret, pem)| (secret.to_string(), pem.len()));
+    format!("{:?} verified by {authorities:?}, presents {:?}", tls.name, tls.certificate)
 }
 
 fn service(port: &ServicePort) -> String {

@@ -29,7 +29,7 @@ pub(super) fn statuses(world: &World<'_>, routes: &Routes) -> BTreeMap<Key, Poli
                     RouteKind::Tls => {
                         protocols.get(listener).is_some_and(|protocol| protocol.terminates_tls())
                     }
-                    RouteKind::Tcp => false,
+                    RouteKind::Tcp | RouteKind::Ingress => false,
                 };
                 if applies {
                     services.entry(&listener.gateway).or_default().insert(service);

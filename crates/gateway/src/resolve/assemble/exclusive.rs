@@ -70,7 +70,7 @@ impl<'a> Accepted<'a> {
             let (own, other) = match one.route.kind {
                 RouteKind::Http => (&mut http, &grpc),
                 RouteKind::Grpc => (&mut grpc, &http),
-                RouteKind::Tls | RouteKind::Tcp => return true,
+                RouteKind::Tls | RouteKind::Tcp | RouteKind::Ingress => return true,
             };
             let Some(winner) = other.shared(one) else {
                 own.add(one);

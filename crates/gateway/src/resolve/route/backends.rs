@@ -74,7 +74,7 @@ impl<'w> Backends<'w> {
         }
         let port = self.port(&key, service, reference.port)?;
         let uses_policies = match self.kind {
-            RouteKind::Http | RouteKind::Grpc => true,
+            RouteKind::Http | RouteKind::Grpc | RouteKind::Ingress => true,
             // Only a listener that decrypts TLS uses the policy; whether there is one is not known here.
             RouteKind::Tls | RouteKind::Tcp => false,
         };
@@ -118,10 +118,12 @@ impl<'w> Backends<'w> {
             external_name: service.spec.external_name.clone().filter(|_| is_external(service)),
             protocol: port.app_protocol.as_deref().map(AppProtocol::read),
             tls: self.world.policies.of_port(key, port.name.as_ref()),
+            settings: None,
         })
     }
 }
 
-fn is_external(service: &Service) -> bool {
+/// Returns whether a Service stands for a host outside of the cluster.
+pub fn is_external(service: &Service) -> bool {
     service.spec.kind.as_deref() == Some("ExternalName")
 }

@@ -33,5 +33,6 @@ pub fn rule(
         retry: None,
         session: stated.session_persistence.as_ref().map(session::read).transpose()?,
         backends: targets,
+        extras: None,
     })
 }

@@ -40,6 +40,7 @@ pub fn rule(
         retry: stated.retry.as_ref().map(retry).transpose()?,
         session: stated.session_persistence.as_ref().map(session::read).transpose()?,
         backends: targets,
+        extras: None,
     })
 }
 

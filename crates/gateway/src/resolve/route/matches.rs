@@ -43,6 +43,7 @@ pub fn http(stated: &HttpMatch) -> Result<RequestMatch, Problem> {
         method: stated.method.clone(),
         headers: headers(&stated.headers)?,
         query: values(&stated.query_params, str::to_owned)?,
+        conditions: Vec::new(),
     })
 }
 
@@ -57,7 +58,7 @@ pub fn grpc(stated: &GrpcMatch) -> Result<RequestMatch, Problem> {
         None => PathCondition::Prefix("/".to_owned()),
     };
     let headers = headers(&stated.headers)?;
-    Ok(RequestMatch { path, method: None, headers, query: Vec::new() })
+    Ok(RequestMatch { path, method: None, headers, query: Vec::new(), conditions: Vec::new() })
 }
 
 fn path(stated: &PathMatch) -> Result<PathCondition, Problem> {
@@ -78,7 +79,11 @@ fn path(stated: &PathMatch) -> Result<PathCondition, Problem> {
 }
 
 /// Reads a path that a normalized request can have.
-fn normal_path(text: &str) -> Result<String, Problem> {
+///
+/// # Errors
+///
+/// Why no request has it.
+pub fn normal_path(text: &str) -> Result<String, Problem> {
     let path = syntax::path("The path", text)?;
     let is_dots = |part: &str| part == "." || part == "..";
     let has_slash = |path: &str| path.contains("//") || path.to_ascii_lowercase().contains("%2f");

@@ -163,7 +163,7 @@ fn finish<Rule>(
     attachments.sort_by(|(a, _), (b, _)| a.cmp(b));
     attachments.dedup_by(|(a, _), (b, _)| a == b);
     let age = Arc::new(metadata.age());
-    let route = Arc::new(Route { kind, key: metadata.key(), age, rules });
+    let route = Arc::new(Route { kind, key: metadata.key(), rank: 0, age, rules });
     let attached = |(listener, hosts)| {
         (listener, Arc::new(AttachedRoute { route: Arc::clone(&route), hosts }))
     };

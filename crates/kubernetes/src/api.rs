@@ -186,7 +186,7 @@ impl Api {
         // Weir repeats requests itself, and less often.
         config.default_retry = false;
         if let Some(plugin) = &mut config.auth_info.exec {
-            // It has nobody to ask.
+            // Weir runs without a terminal.
             plugin.interactive_mode = Some(ExecInteractiveMode::Never);
         }
         Ok(config)

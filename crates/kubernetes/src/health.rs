@@ -11,8 +11,8 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     /// Whether the API server can be used. It cannot if no kind at all can be listed, twice in a row, or if three requests
-    /// in a row for the Lease had no answer or were not accepted (401). A kind that fails alone is in `failing`. During an outage, Weir serves
-    /// what it knows.
+    /// in a row for the Lease had no answer or were not accepted (401). A kind that fails alone is in `failing`. During an
+    /// outage, Weir serves what it knows.
     pub is_connected: bool,
     /// Since when `is_connected` has this value.
     pub since: Moment,

@@ -78,7 +78,7 @@ pub fn rules(
     }
     rules.push(forward(None, backends));
     if !terms.clients.is_empty() {
-        // Whoever meets not all conditions on clients.
+        // Clients that do not meet all conditions on clients.
         rules.push(refuse(path, within, Denial::configured(403)));
     }
     rules

@@ -106,16 +106,26 @@ const KINDS: &[Kind] = &[
     Kind { name: "large-answers", requests: &[Request { path: "/big", after: After::Resets, ..GET }], at_once: 1 },
 ];
 
-/// The last number of the servers' addresses. Connections of HTTP/2 are shared by all services of an
-/// address, and some kinds make a server end them: a body would not trickle for long over those.
+/// The last numbers of the servers' addresses. Connections of HTTP/2 are shared by all services of an
+/// address, and some kinds make a server end them within a second: no body would be waited for
+/// as long as it takes to name its client over those.
 const OTHERS: [u8; 2] = [11, 12];
 const TRICKLED: [u8; 2] = [13, 14];
+const WITHHELD: [u8; 2] = [15, 16];
+
+fn hosts(kind: &str) -> [u8; 2] {
+    match kind {
+        "trickles-bodies" => TRICKLED,
+        "withholds-bodies" | "withholds-puts" => WITHHELD,
+        _ => OTHERS,
+    }
+}
 
 /// Runs one pairing; fails if a server is ejected or a good request is lost.
 pub(crate) fn nobody_can_eject(name: &str, front: Http, back: Http, load: Load) {
     let Some(scene) = Scene::alone(name, &[PYTHON_PEERS]) else { return };
     let words: &[&str] = if back == Http::Two { &["--http2"] } else { &[] };
-    let servers = [OTHERS, TRICKLED].concat().into_iter().map(|host| {
+    let servers = [OTHERS, TRICKLED, WITHHELD].concat().into_iter().map(|host| {
         let address = scene.address(host, 8080);
         python_server(&scene, "servers/frail.py", &format!("frail{host}"), address, words)
     });
@@ -165,8 +175,7 @@ fn configuration(scene: &Scene, back: Http) -> String {
             "unread-uploads" => "timeouts = { response = \"4s\", idle = \"4s\" }\n",
             _ => "",
         };
-        let hosts = if *name == "trickles-bodies" { TRICKLED } else { OTHERS };
-        let servers = e2e::server_tables(name, hosts.map(|host| scene.address(host, 8080)));
+        let servers = e2e::server_tables(name, hosts(name).map(|host| scene.address(host, 8080)));
         rest += &format!(
             "[[route]]\npath = \"/{name}\"\nservice = \"{name}\"\n\
              [service.{name}]\n{http}{timeouts}{servers}\n"

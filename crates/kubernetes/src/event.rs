@@ -22,8 +22,13 @@ pub enum Event {
         /// How many others there are.
         others: usize,
     },
-    /// The start does not wait for a namespace any more that Weir may not read.
+    /// The start does not wait for a namespace any more that Weir may not read. Nothing in it is served.
     Skipped {
+        /// The namespace.
+        namespace: Arc<str>,
+    },
+    /// A namespace that was skipped has been read completely and is served.
+    Included {
         /// The namespace.
         namespace: Arc<str>,
     },
@@ -39,9 +44,16 @@ pub enum Event {
         /// What.
         what: String,
     },
+    /// The Lease has not been read or written for a while, although the API server answers.
+    LeaseFailing {
+        /// Why.
+        error: Arc<str>,
+    },
+    /// The Lease is read and written again.
+    LeaseFollowed,
     /// A request is forbidden.
     Forbidden {
-        /// The request: `list HTTPRoutes`.
+        /// The request: `list httproutes`.
         what: String,
         /// The API server's message.
         error: Arc<str>,
@@ -111,7 +123,9 @@ impl Event {
         match self {
             Event::Connected
             | Event::Complete
+            | Event::Included { .. }
             | Event::Followed { .. }
+            | Event::LeaseFollowed
             | Event::Permitted { .. }
             | Event::Leading { .. } => false,
             Event::Absent { kinds } => !kinds.is_empty(),
@@ -119,6 +133,7 @@ impl Event {
             | Event::Awaited { .. }
             | Event::Skipped { .. }
             | Event::Failing { .. }
+            | Event::LeaseFailing { .. }
             | Event::Forbidden { .. }
             | Event::Unreadable { .. }
             | Event::Refused { .. }
@@ -143,16 +158,25 @@ impl fmt::Display for Event {
             Event::Awaited { what, others } => write_awaited(f, what, *others),
             Event::Skipped { namespace } => write!(
                 f,
-                "namespace {namespace} cannot be read completely and is served without what is \
-                 missing. Create it, or its Role and RoleBinding, or remove it from the list of \
-                 namespaces"
+                "namespace {namespace} cannot be read completely, so nothing in it is served. \
+                 Create it, or its Role and RoleBinding, or remove it from the list of namespaces"
             ),
+            Event::Included { namespace } => {
+                write!(f, "namespace {namespace} has been read completely and is served")
+            }
             Event::Failing { what, error } => write!(
                 f,
                 "{what} could not be read or followed for a minute: {error}; what is known stays in \
                  use"
             ),
             Event::Followed { what } => write!(f, "{what} can be read and followed again"),
+            Event::LeaseFailing { error } => write!(
+                f,
+                "the Lease could not be read or written for a minute: {error}; this instance \
+                 serves, but cannot become the one that writes statuses and Services. Check its \
+                 Role in its own namespace"
+            ),
+            Event::LeaseFollowed => f.write_str("the Lease can be read and written again"),
             Event::Forbidden { what, error } => write!(
                 f,
                 "Weir's ServiceAccount may not {what}: {error}; what is known stays in use. Check \

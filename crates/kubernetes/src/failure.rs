@@ -94,6 +94,21 @@ impl Failure {
         }
     }
 
+    /// Returns whether the reason is the state of the API server or of the connection to it, rather than the object that
+    /// was asked for. Such a failure is over sooner or later.
+    pub(crate) fn is_of_server(&self) -> bool {
+        match self.cause {
+            Cause::Connection | Cause::Timeout | Cause::Unauthorized | Cause::Busy => true,
+            Cause::Unusable
+            | Cause::Forbidden
+            | Cause::NotFound
+            | Cause::Conflict
+            | Cause::Gone
+            | Cause::Invalid
+            | Cause::Other => false,
+        }
+    }
+
     /// Returns whether the API server cannot be used at all, rather than for one request.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(self.cause, Cause::Connection | Cause::Unauthorized)

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use model::Moment;
 
+use crate::failing::Standing;
 use crate::failure::{Cause, Failure};
 use crate::kinds::Kind;
 use crate::queue::{Ended, Queue};
@@ -16,7 +17,8 @@ use crate::store::Id;
 
 /// At most this many requests at a time.
 const CONCURRENCY_MAX: usize = 8;
-/// For this long after the first failed read of an object, the start waits for its contents.
+/// For this long the start waits for an object whose reads fail for a reason of its own. For one that the API server does
+/// not answer, it waits as for a list.
 const FAILING_MAX: Duration = Duration::from_secs(30);
 
 /// Returns how many objects of a kind are read at most.
@@ -36,8 +38,10 @@ pub(crate) struct Fetches {
     failed: BTreeMap<Id, Failed>,
     /// What is wrong with those that were read and cannot be used.
     unusable: BTreeMap<Id, Arc<str>>,
-    /// Since when all reads have failed.
+    /// Since when all reads have failed for reasons of the objects.
     failing_since: Option<Moment>,
+    /// Those without contents that changes no longer wait for.
+    given_up: BTreeSet<Id>,
     /// Those beyond the limit of their kind: they are not read.
     pub(crate) refused: BTreeSet<Id>,
 }
@@ -45,9 +49,20 @@ pub(crate) struct Fetches {
 /// Failed reads of an object.
 #[derive(Debug)]
 struct Failed {
-    /// When the first of them failed.
-    since: Moment,
+    /// Since when they have failed for reasons of the object. `None`: the last one did not.
+    since: Option<Moment>,
+    /// The last one.
     failure: Failure,
+    /// The line of the first one with the same cause. It becomes part of a status, and lines can have parts that are
+    /// different each time.
+    why: Arc<str>,
+}
+
+impl Failed {
+    /// Returns when the start no longer waits for the object.
+    fn end(&self) -> Option<Moment> {
+        self.since.map(|since| since + FAILING_MAX)
+    }
 }
 
 impl Fetches {
@@ -59,6 +74,7 @@ impl Fetches {
             failed: BTreeMap::new(),
             unusable: BTreeMap::new(),
             failing_since: None,
+            given_up: BTreeSet::new(),
             refused: BTreeSet::new(),
         }
     }
@@ -90,9 +106,10 @@ impl Fetches {
                 self.queue.push(key.clone());
             }
         }
-        let Fetches { wanted, failed, unusable, .. } = self;
+        let Fetches { wanted, failed, unusable, given_up, .. } = self;
         failed.retain(|key, _| wanted.contains_key(key));
         unusable.retain(|key, _| wanted.contains_key(key));
+        given_up.retain(|key| wanted.contains_key(key));
         if failed.is_empty() {
             self.failing_since = None;
         }
@@ -120,6 +137,7 @@ impl Fetches {
         self.queue.end(key, Ended::Done, now, 0.0);
         self.failed.remove(key);
         self.unusable.remove(key);
+        self.given_up.remove(key);
         self.failing_since = None;
         let Some(wanted) = self.wanted.get(key) else { return false };
         let version = version.unwrap_or_else(|| wanted.clone());
@@ -139,11 +157,19 @@ impl Fetches {
         if !self.wanted.contains_key(key) {
             return false;
         }
-        self.failing_since.get_or_insert(now);
-        let cause = failure.cause;
-        let since = self.failed.get(key).map_or(now, |before| before.since);
-        let before = self.failed.insert(key.clone(), Failed { since, failure });
-        before.is_none_or(|before| before.failure.cause != cause)
+        let before = self.failed.remove(key);
+        let since = if failure.is_of_server() {
+            self.failing_since = None;
+            None
+        } else {
+            self.failing_since.get_or_insert(now);
+            Some(before.as_ref().and_then(|before| before.since).unwrap_or(now))
+        };
+        let same = before.filter(|before| before.failure.cause == failure.cause);
+        let is_news = same.is_none();
+        let why = same.map_or_else(|| Arc::clone(&failure.line), |before| before.why);
+        self.failed.insert(key.clone(), Failed { since, failure, why });
+        is_news
     }
 
     /// Returns when the next one is due that failed.
@@ -151,26 +177,54 @@ impl Fetches {
         self.queue.due()
     }
 
-    /// Returns the objects that will be known soon for the first time. Those that have failed for long are not among them.
-    pub(crate) fn awaited(&self, now: Moment) -> impl Iterator<Item = &Id> {
-        let is_over = move |since: Moment| now.since(since) >= FAILING_MAX;
-        let is_given_up = self.failing_since.is_some_and(is_over);
-        self.wanted.keys().filter(move |id| {
-            let has_failed = self.failed.get(*id).is_some_and(|failed| is_over(failed.since));
-            !is_given_up && !has_failed && !self.read.contains_key(*id)
+    /// Returns the objects that the start waits for: those without contents, unless their reads have failed for long for
+    /// reasons of their own.
+    pub(crate) fn awaited_at_start(&self, now: Moment) -> impl Iterator<Item = &Id> {
+        let is_given_up = self.failing_since.is_some_and(|since| since + FAILING_MAX <= now);
+        self.unread().filter(move |id| {
+            let failed = self.failed.get(*id);
+            let has_failed = failed.and_then(Failed::end).is_some_and(|end| end <= now);
+            // One that the API server does not answer may be fine.
+            let is_open = failed.is_some_and(|failed| failed.failure.is_of_server());
+            !has_failed && (!is_given_up || is_open)
         })
     }
 
-    /// Returns when something is next no longer awaited because its reads fail.
+    /// Returns when the start next no longer waits for something because its reads fail.
     pub(crate) fn awaited_until(&self, now: Moment) -> Option<Moment> {
         let unread = self.failed.iter().filter(|(id, _)| !self.read.contains_key(*id));
-        let since = unread.map(|(_, failed)| failed.since).chain(self.failing_since);
-        since.map(|since| since + FAILING_MAX).filter(|end| *end > now).min()
+        let ends = unread.filter_map(|(_, failed)| failed.end());
+        let all = self.failing_since.map(|since| since + FAILING_MAX);
+        ends.chain(all).filter(|end| *end > now).min()
+    }
+
+    /// Returns the objects that are likely to be known soon for the first time: changes wait for them.
+    pub(crate) fn awaited(&self) -> impl Iterator<Item = &Id> {
+        self.unread().filter(|id| !self.given_up.contains(*id))
+    }
+
+    /// Notes that changes have waited long enough for the objects that have no contents now.
+    pub(crate) fn give_up(&mut self) {
+        self.given_up = self.unread().cloned().collect();
+    }
+
+    fn unread(&self) -> impl Iterator<Item = &Id> {
+        self.wanted.keys().filter(|id| !self.read.contains_key(*id))
     }
 
     /// Returns the failures of the objects whose last read failed.
     pub(crate) fn failures(&self) -> impl Iterator<Item = (&Id, &Failure)> {
         self.failed.iter().map(|(id, failed)| (id, &failed.failure))
+    }
+
+    /// Returns what is known about an object whose reads have failed.
+    pub(crate) fn standing(&self, id: &Id) -> Standing {
+        match self.wanted.get(id) {
+            None => Standing::Gone,
+            Some(_) if self.failed.contains_key(id) => Standing::Failing,
+            Some(version) if self.read.get(id) == Some(version) => Standing::Succeeded,
+            Some(_) => Standing::Pending,
+        }
     }
 
     /// Returns why the contents of an object are unknown although it exists, as the rest of a sentence that begins with
@@ -180,7 +234,11 @@ impl Fetches {
         if self.refused.contains(id) {
             let count_max = count_max(id.0);
             return Some(
-                format!("is not read: more than {count_max} {plural} are referred to").into(),
+                format!(
+                    "is not read: more than {count_max} {plural} are referred to. Remove \
+                     references that are not needed"
+                )
+                .into(),
             );
         }
         if let Some(why) = self.unusable.get(id) {
@@ -189,22 +247,15 @@ impl Fetches {
         if !self.wanted.contains_key(id) || self.read.contains_key(id) {
             return None;
         }
-        let Some(Failed { failure, .. }) = self.failed.get(id) else {
+        let Some(Failed { failure, why, .. }) = self.failed.get(id) else {
             return Some("has not been read yet".into());
         };
-        Some(match failure.cause {
-            Cause::Forbidden => {
-                format!("cannot be read: Weir may not read it. Grant get on {plural}").into()
-            }
-            Cause::Connection | Cause::Timeout | Cause::Unauthorized | Cause::Busy => {
-                "has not been read: the API server cannot be used at present".into()
-            }
-            Cause::Unusable
-            | Cause::NotFound
-            | Cause::Conflict
-            | Cause::Gone
-            | Cause::Invalid
-            | Cause::Other => format!("cannot be read: {failure}").into(),
+        Some(if failure.is_of_server() {
+            "has not been read: the API server cannot be used at present".into()
+        } else if failure.cause == Cause::Forbidden {
+            format!("cannot be read: Weir may not read it. Grant get on {plural}").into()
+        } else {
+            format!("cannot be read: {why}").into()
         })
     }
 }
@@ -230,7 +281,8 @@ mod tests {
     }
 
     fn awaited_at(fetches: &Fetches, now: Moment) -> String {
-        fetches.awaited(now).map(|(_, key)| key.name.to_string()).collect::<Vec<_>>().join(" ")
+        let awaited = fetches.awaited_at_start(now).map(|(_, key)| key.name.to_string());
+        awaited.collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -296,13 +348,86 @@ mod tests {
         fetches.set(&all, &versions);
         for _ in 0..CONCURRENCY_MAX {
             let id = fetches.begin(NOW).unwrap();
-            fetches.failed(&id, failure(Cause::Timeout), NOW, 1.0);
+            fetches.failed(&id, failure(Cause::Other), NOW, 1.0);
         }
-        assert_eq!((fetches.awaited(at(29)).count(), fetches.awaited(at(30)).count()), (100, 0));
+        let awaited = |fetches: &Fetches, now| fetches.awaited_at_start(now).count();
+        assert_eq!((awaited(&fetches, at(29)), awaited(&fetches, at(30))), (100, 0));
         // One succeeds: the others that have not failed are awaited again.
         let id = fetches.begin(at(30)).unwrap();
         fetches.read(&id, None, at(30));
-        assert_eq!(fetches.awaited(at(30)).count(), 100 - 1 - CONCURRENCY_MAX);
+        assert_eq!(awaited(&fetches, at(30)), 100 - 1 - CONCURRENCY_MAX);
+    }
+
+    #[test]
+    fn the_start_waits_for_an_api_server_that_does_not_answer() {
+        for cause in [Cause::Connection, Cause::Timeout, Cause::Busy, Cause::Unauthorized] {
+            let mut fetches = Fetches::new();
+            fetches.set(&[key("a"), key("b")].into(), &versions(&[("a", "1"), ("b", "1")]));
+            // `a` is forbidden all the time.
+            for second in [0, 40, 80] {
+                while let Some(id) = fetches.begin(at(second)) {
+                    let cause = if id == key("a") { Cause::Forbidden } else { cause };
+                    fetches.failed(&id, failure(cause), at(second), 1.0);
+                }
+            }
+            assert_eq!(
+                (awaited_at(&fetches, at(10)), awaited_at(&fetches, at(600))),
+                ("a b".to_owned(), "b".to_owned()),
+                "{cause:?}"
+            );
+            // It answers, and the object itself cannot be read: its time begins.
+            let due = fetches.due().unwrap().max(at(600));
+            while let Some(id) = fetches.begin(due) {
+                fetches.failed(&id, failure(Cause::Other), due, 1.0);
+            }
+            assert_eq!(awaited_at(&fetches, due), "b");
+            assert_eq!(fetches.awaited_until(due), Some(due + FAILING_MAX));
+            assert_eq!(awaited_at(&fetches, due + FAILING_MAX), "");
+        }
+    }
+
+    #[test]
+    fn one_that_stays_unread_does_not_end_the_wait_for_others() {
+        let mut fetches = Fetches::new();
+        let shown = |fetches: &Fetches| {
+            let awaited = fetches.awaited().map(|(_, key)| key.name.to_string());
+            awaited.collect::<Vec<_>>().join(" ")
+        };
+        fetches.set(&[key("a")].into(), &versions(&[("a", "1")]));
+        assert_eq!(fetches.begin(NOW), Some(key("a")));
+        fetches.failed(&key("a"), failure(Cause::Forbidden), NOW, 1.0);
+        assert_eq!(shown(&fetches), "a");
+        fetches.give_up();
+        assert_eq!(shown(&fetches), "");
+        fetches.set(&[key("a"), key("b")].into(), &versions(&[("a", "1"), ("b", "1")]));
+        assert_eq!(shown(&fetches), "b");
+        fetches.read(&key("b"), None, at(60));
+        assert_eq!(shown(&fetches), "");
+        // It is referred to for the first time again.
+        fetches.set(&[key("b")].into(), &versions(&[("a", "1"), ("b", "1")]));
+        fetches.set(&[key("a"), key("b")].into(), &versions(&[("a", "1"), ("b", "1")]));
+        assert_eq!(shown(&fetches), "a");
+    }
+
+    #[test]
+    fn a_reason_is_the_same_for_similar_failures() {
+        let mut fetches = Fetches::new();
+        fetches.set(&[key("a")].into(), &versions(&[("a", "1")]));
+        let mut fail = |cause, line: &str| {
+            let is_news = fetches.failed(&key("a"), Failure::new(cause, line), NOW, 1.0);
+            let why = fetches.why_unread(&key("a")).unwrap().to_string();
+            (is_news, why, fetches.failures().next().unwrap().1.line.to_string())
+        };
+        let first = || "cannot be read: 500: request 1".to_owned();
+        assert_eq!(
+            fail(Cause::Other, "500: request 1"),
+            (true, first(), "500: request 1".to_owned())
+        );
+        assert_eq!(
+            fail(Cause::Other, "500: request 2"),
+            (false, first(), "500: request 2".to_owned())
+        );
+        assert!(fail(Cause::Unusable, "too long").1.ends_with(": too long"));
     }
 
     #[test]
@@ -343,7 +468,7 @@ mod tests {
         assert!(fetches.refused.is_empty());
         versions.extend(referred.iter().map(|id| (id.clone(), Box::from("1"))));
         fetches.set(&referred, &versions);
-        assert_eq!((fetches.awaited(NOW).count(), fetches.refused.len()), (3 * count, count));
+        assert_eq!((fetches.awaited().count(), fetches.refused.len()), (3 * count, count));
         assert!(fetches.refused.iter().all(|(kind, _)| *kind == Kind::ConfigMap));
     }
 
@@ -368,7 +493,11 @@ mod tests {
         assert_eq!(fetches.set(&all, &versions_of(&all)), []);
         assert_eq!((fetches.begin(NOW), &fetches.refused), (None, &others));
         let why = fetches.why_unread(&key("a0")).unwrap();
-        assert_eq!(&*why, "is not read: more than 1024 configmaps are referred to");
+        assert_eq!(
+            &*why,
+            "is not read: more than 1024 configmaps are referred to. Remove references that are \
+             not needed"
+        );
         // One that is no longer used makes room.
         all.remove(&key("used7"));
         assert_eq!(fetches.set(&all, &versions_of(&all)), [key("used7")]);

@@ -18,10 +18,12 @@ pub struct Health {
     pub since: Moment,
     /// The last failure, one line.
     pub last_error: Option<Arc<str>>,
-    /// What cannot be read or followed at the moment, such as `httproutes` or `Secret namespace/name`, with the reason.
+    /// What cannot be read or followed at the moment, with the reason: `httproutes`, `Secret namespace/name`, `the Lease`.
+    /// Of single Secrets and ConfigMaps, the first ones.
     pub failing: BTreeMap<String, Arc<str>>,
-    /// Since when something in `failing` has failed without interruption, or something in `awaited` has been awaited: the
-    /// earliest. Changes to it are not seen, even if the API server can be used.
+    /// Since when something has not been followed without interruption, even if the API server can be used: the earliest
+    /// of what is in `failing`, and of what is in `awaited`. Without the Lease, everything is followed, and so it is if
+    /// objects are beyond a limit.
     pub not_followed_since: Option<Moment>,
     /// What the API server forbids: `list httproutes`, `patch gateways/status`.
     pub forbidden: BTreeSet<String>,

@@ -1,6 +1,7 @@
 //! The kinds of objects that Weir watches: names, versions and paths of the API. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -202,6 +203,16 @@ pub(crate) struct Source {
     pub(crate) kind: Kind,
     /// One namespace. `None`: all.
     pub(crate) namespace: Option<Arc<str>>,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.plural())?;
+        match &self.namespace {
+            Some(namespace) => write!(f, " of namespace {namespace}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The kinds that the API server has, and their versions.

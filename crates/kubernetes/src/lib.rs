@@ -22,6 +22,7 @@ mod failing;
 mod failure;
 mod fetch;
 mod health;
+mod hidden;
 mod item;
 mod kinds;
 mod lease;

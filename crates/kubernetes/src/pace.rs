@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::Moment;
 
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, WAIT_MAX};
 
 /// How many writes may begin at once after a quiet time.
 pub(crate) const BURST: u32 = 200;
@@ -37,11 +37,15 @@ impl Pace {
     /// Notes that the API server asks for fewer requests: all writes pause, for longer each time, and for as long as it
     /// asks. There is no burst afterwards. `draw` from 0 to 1 varies the pause.
     pub(crate) fn pause(&mut self, asked: Option<Duration>, now: Moment, draw: f64) {
-        // Those that were under way together count once.
-        if self.paused_until <= now {
-            self.paused_until = now + self.pauses.failed(asked, draw);
-            self.full_at = self.paused_until + EVERY * (BURST - 1);
-        }
+        // Those that were under way together count as one failure. Of the times that they ask for, the longest counts.
+        let is_new = self.paused_until <= now;
+        let wait = if is_new {
+            self.pauses.failed(asked, draw)
+        } else {
+            asked.unwrap_or_default().min(WAIT_MAX)
+        };
+        self.paused_until = self.paused_until.max(now + wait);
+        self.full_at = self.paused_until + EVERY * (BURST - 1);
     }
 
     /// Notes that the API server has accepted a write.
@@ -81,13 +85,30 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_pause_that_is_asked_for_counts() {
+        let mut pace = Pace::default();
+        let seconds = |seconds: u64| Some(Duration::from_secs(seconds));
+        pace.pause(None, at(1000), 1.0);
+        assert_eq!(pace.wait_until(at(1000)), Some(at(1500)));
+        for (now, asked, end) in
+            [(1001, seconds(20), 21_001), (1002, seconds(5), 21_001), (1003, seconds(900), 31_003)]
+        {
+            pace.pause(asked, at(now), 1.0);
+            assert_eq!(pace.wait_until(at(now)), Some(at(end)), "{asked:?}");
+        }
+        // All of them were one failure.
+        pace.pause(None, at(40_000), 1.0);
+        assert_eq!(pace.wait_until(at(40_000)), Some(at(41_000)));
+    }
+
+    #[test]
     fn a_busy_server_pauses_all_writes() {
         let mut pace = Pace::default();
         let seconds = |seconds: u64| Some(Duration::from_secs(seconds));
         pace.pause(seconds(3), at(1000), 1.0);
         // Others were under way.
         pace.pause(None, at(1001), 1.0);
-        pace.pause(seconds(20), at(1002), 1.0);
+        pace.pause(seconds(2), at(1002), 1.0);
         assert_eq!((pace.wait_until(at(3999)), pace.wait_until(at(4000))), (Some(at(4000)), None));
         pace.begin(at(4000));
         assert_eq!(pace.wait_until(at(4000)), Some(at(4005)), "no burst");

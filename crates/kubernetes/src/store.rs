@@ -296,6 +296,16 @@ impl Store {
         }
     }
 
+    /// Sets whether a namespace counts as one of which nothing is known.
+    pub(crate) fn set_hidden(&mut self, namespace: &Arc<str>, is_hidden: bool) {
+        if is_hidden {
+            self.objects.hidden.insert(Arc::clone(namespace));
+        } else {
+            self.objects.hidden.remove(namespace);
+        }
+        self.dirty.changes.is_all = true;
+    }
+
     /// Finds the objects that others refer to, and returns them.
     pub(crate) fn find_references(&mut self) -> &BTreeSet<Id> {
         let secrets = references::secrets(&self.objects).into_iter();

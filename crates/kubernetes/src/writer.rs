@@ -25,6 +25,8 @@ use crate::store::{Id, Store};
 
 /// At most this many writes at a time.
 const CONCURRENCY_MAX: usize = 8;
+/// A Service that the API server refused is applied again after this time: a quota or a webhook may have refused it.
+const REFUSED_REPEAT_AFTER: Duration = Duration::from_secs(300);
 
 /// A write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,8 +84,8 @@ pub(crate) struct Writer {
     services: BTreeMap<Key, Value>,
     /// Services that are to be deleted.
     unwanted: BTreeSet<Key>,
-    /// What the API server refused for good, by Gateway.
-    refused: BTreeMap<Key, Value>,
+    /// The Services that the API server refused as invalid, and when, by Gateway.
+    refused: BTreeMap<Key, (Value, Moment)>,
     applied: applied::Memory,
     /// What is forbidden.
     pub(crate) forbidden: BTreeMap<String, Arc<str>>,
@@ -162,6 +164,7 @@ impl Writer {
         // They are decided again when it leads again.
         self.services.clear();
         self.unwanted.clear();
+        self.refused.clear();
         self.applied = applied::Memory::default();
     }
 
@@ -246,8 +249,13 @@ impl Writer {
 
     fn service(&mut self, gateway: &Key, store: &Store, now: Moment) -> Due {
         let Some(wanted) = self.services.get(gateway) else { return Due::Nothing };
-        if self.refused.get(gateway) == Some(wanted) {
-            return Due::Nothing;
+        if let Some((refused, at)) = self.refused.get(gateway)
+            && refused == wanted
+        {
+            let wait = REFUSED_REPEAT_AFTER.saturating_sub(now.since(*at));
+            if !wait.is_zero() {
+                return Due::Wait(wait);
+            }
         }
         let text = |name: &str| wanted["metadata"][name].as_str().unwrap_or_default();
         let key = Key::new(text("namespace"), text("name"));
@@ -303,16 +311,18 @@ impl Writer {
                 None
             }
             Cause::Invalid => {
+                self.queue.end(&write, Ended::Done, now, 0.0);
                 match (&write, &patch) {
                     (Write::Status(id), Some(patch)) => self.wants.refused(id, patch),
                     (Write::Service(gateway), _) => {
                         if let Some(wanted) = self.services.get(gateway) {
-                            self.refused.insert(gateway.clone(), wanted.clone());
+                            self.refused.insert(gateway.clone(), (wanted.clone(), now));
+                            // It waits in the queue for its next attempt.
+                            self.queue.push(write.clone());
                         }
                     }
                     _ => {}
                 }
-                self.queue.end(&write, Ended::Done, now, 0.0);
                 Some(Event::Refused { what, error: failure.line })
             }
             Cause::Forbidden => {
@@ -600,6 +610,31 @@ mod tests {
         writer.clear();
         writer.set_services([(Key::new("n", "g"), wanted(2))].into());
         assert!(apply(&mut writer, &mut store, at(35), "12"));
+    }
+
+    #[test]
+    fn a_service_that_was_refused_is_applied_again_later() {
+        let at = |seconds: u64| Moment::from_millis(seconds * 1000);
+        let mut writer = Writer::new("a/b".into());
+        let mut store = Store::default();
+        let service = || json!({"metadata": {"namespace": "weir", "name": "s"}});
+        writer.set_services([(key("g"), service())].into());
+        let mut refuse = |writer: &mut Writer, now: Moment| {
+            let Some((write, _)) = begin(writer, &store, now) else { return false };
+            let event = writer.end(answer(write, Some(Cause::Invalid)), &mut store, now);
+            assert!(matches!(event, Some(Event::Refused { .. })), "{event:?}");
+            true
+        };
+        assert!(refuse(&mut writer, at(0)));
+        writer.touch_services();
+        assert!(!refuse(&mut writer, at(299)));
+        assert_eq!(writer.due(at(299)), Some(at(300)));
+        assert!(refuse(&mut writer, at(300)));
+        assert!(!refuse(&mut writer, at(301)));
+        // A new term of this leader begins without a memory.
+        writer.clear();
+        writer.set_services([(key("g"), service())].into());
+        assert!(refuse(&mut writer, at(302)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The objects that Weir reads, and what is looked up in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::decode;
@@ -49,6 +49,8 @@ pub struct Objects {
     pub ingress_classes: BTreeMap<Key, Arc<IngressClass>>,
     /// Namespaces, by a key without a namespace.
     pub namespaces: BTreeMap<Key, Arc<Namespace>>,
+    /// The namespaces of which Weir may not read everything. Nothing in them is here.
+    pub hidden: BTreeSet<Arc<str>>,
 }
 
 /// How Weir resolves objects.

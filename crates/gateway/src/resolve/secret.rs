@@ -34,6 +34,14 @@ impl Referrer<'_> {
             return Ok(());
         }
         let from = self.kind.kind;
+        if cluster.objects.hidden.contains(&target.namespace) {
+            let message = format!(
+                "{kind} {target} is in a namespace of which Weir may not read all kinds of objects, \
+                 so it uses nothing in it. Check Weir's Role in namespace {}.",
+                target.namespace
+            );
+            return Err(Problem::new("RefNotPermitted", message));
+        }
         Err(Problem::new(
             "RefNotPermitted",
             format!(

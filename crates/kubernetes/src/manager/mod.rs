@@ -1,5 +1,6 @@
 //! Connects everything: watches → store → resolver → the caller and the writer. All on one thread.
 
+mod hiding;
 mod publish;
 mod references;
 mod report;
@@ -33,6 +34,7 @@ use crate::failing::Failing;
 use crate::failure::{Cause, Failure};
 use crate::fetch::Fetches;
 use crate::health::Health;
+use crate::hidden::Hidden;
 use crate::kinds::{Discovered, Kind, Source, Versions};
 use crate::resolver::Resolver;
 use crate::settings::{Exposure, Settings};
@@ -121,6 +123,10 @@ pub(crate) struct Manager {
     has_reported_awaited: bool,
     failing: Failing,
     absent: Option<BTreeSet<&'static str>>,
+    /// The namespaces that the start has skipped.
+    hidden: Hidden,
+    /// Whether this instance has left the election for good.
+    has_left: bool,
 }
 
 /// What arrives at the manager.
@@ -184,6 +190,8 @@ impl Manager {
             has_reported_awaited: false,
             failing: Failing::default(),
             absent: None,
+            hidden: Hidden::default(),
+            has_left: false,
         };
         (manager, Inputs { messages: messages_received, done: done_received })
     }
@@ -202,7 +210,6 @@ impl Manager {
         let elector = Rc::clone(&self.elector);
         let election = spawn_local(async move { elector.run(state).await });
         self.watch(&Versions::new());
-        let mut has_left = false;
         loop {
             self.begin_requests();
             self.report();
@@ -211,8 +218,8 @@ impl Manager {
             tokio::select! {
                 // Also when the handle has been dropped.
                 _ = &mut stop => break,
-                _ = &mut leave, if !has_left => {
-                    has_left = true;
+                _ = &mut leave, if !self.has_left => {
+                    self.has_left = true;
                     election.abort();
                     self.elected(elect::State::default());
                     let elector = Rc::clone(&self.elector);
@@ -236,7 +243,7 @@ impl Manager {
                 }
                 Some(done) = inputs.done.recv() => self.end(done),
                 Some(answer) = answered.recv() => self.discovered(answer),
-                Ok(()) = elected.changed(), if !has_left => {
+                Ok(()) = elected.changed(), if !self.has_left => {
                     let state = elected.borrow_and_update().clone();
                     self.elected(state);
                 }
@@ -263,11 +270,17 @@ impl Manager {
                     source.kind == Kind::OwnService && !running.is_listed;
                 running.is_listed = true;
                 running.failures = 0;
-                self.store.replace(&source, items);
+                self.list(&source, items);
             }
             What::Followed => running.succeeded(),
-            What::Applied(item) => self.store.apply(source.kind, *item),
-            What::Deleted(key) => self.store.delete(source.kind, &key),
+            What::Applied(item) => match self.hidden.of(&source) {
+                Some(hidden) => drop(hidden.insert(item.key.clone(), *item)),
+                None => self.store.apply(source.kind, *item),
+            },
+            What::Deleted(key) => match self.hidden.of(&source) {
+                Some(hidden) => drop(hidden.remove(&key)),
+                None => self.store.delete(source.kind, &key),
+            },
             What::Failed(failure) => {
                 self.health.last_error = Some(Arc::clone(&failure.line));
                 running.failed(failure);
@@ -346,6 +359,7 @@ impl Manager {
                 return;
             }
             self.is_complete = true;
+            self.fetches.give_up();
             self.store.dirty.has_exposure = true;
             (self.events)(Event::Complete);
         }
@@ -394,15 +408,6 @@ impl Running {
         self.forbidden_since = None;
         self.failures = 0;
         self.failure = None;
-    }
-}
-
-/// Returns what a watch asks for, for people.
-fn shown(source: &Source) -> String {
-    let plural = source.kind.plural();
-    match &source.namespace {
-        Some(namespace) => format!("{plural} of namespace {namespace}"),
-        None => plural.to_owned(),
     }
 }
 

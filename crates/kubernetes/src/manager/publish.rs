@@ -117,7 +117,10 @@ impl Manager {
             let watch = all.or_else(|| self.watches.get(&source(Some(gateway.namespace.clone()))));
             // A server that ends watches early still lists all Gateways.
             let is_known = |failure: &Failure| failure.cause == Cause::Gone;
-            watch.is_some_and(|one| one.is_listed && one.failure.as_ref().is_none_or(is_known))
+            let is_hidden = self.hidden.contains(&gateway.namespace);
+            !is_hidden
+                && watch
+                    .is_some_and(|one| one.is_listed && one.failure.as_ref().is_none_or(is_known))
         };
         let controller_name = &self.settings.controller_name;
         let standings = self.store.own_services.values().map(|one| {

@@ -7,10 +7,12 @@ use std::time::Duration;
 use model::Moment;
 use os::clock::now;
 
-use super::{Manager, Running, shown};
+use super::{Manager, Running};
 use crate::event::Event;
+use crate::failing::Subject;
 use crate::failure::Cause;
 use crate::fetch;
+use crate::hidden;
 use crate::kinds::{Kind, Source};
 use crate::store::Id;
 
@@ -81,7 +83,7 @@ impl Manager {
     /// Returns whether changes wait for objects that are referred to for the first time: a listener with a new
     /// certificate would have none until then.
     pub(super) fn holds_back(&mut self, now: Moment) -> bool {
-        if self.fetches.awaited(now).next().is_none() {
+        if self.fetches.awaited().next().is_none() {
             self.held_since = None;
             return false;
         }
@@ -89,6 +91,10 @@ impl Manager {
         let is_held = now < end;
         if is_held {
             self.resolve_at = Some(end);
+        } else {
+            // Others that are referred to later have their own time.
+            self.fetches.give_up();
+            self.held_since = None;
         }
         is_held
     }
@@ -112,7 +118,7 @@ impl Manager {
         self.health.awaited = self.awaited(&skipped, now);
         if self.health.awaited.is_empty() {
             for namespace in skipped {
-                (self.events)(Event::Skipped { namespace });
+                self.hide(namespace);
             }
             return true;
         }
@@ -156,15 +162,13 @@ impl Manager {
     fn awaited(&self, skipped: &BTreeSet<Arc<str>>, now: Moment) -> BTreeSet<String> {
         let mut awaited = BTreeSet::new();
         if !self.discovered.is_settled {
-            awaited.insert("the kinds of the Gateway API".to_owned());
+            awaited.insert(Subject::Kinds.to_string());
         }
-        let is_skipped = |source: &Source| {
-            source.kind != Kind::OwnService
-                && source.namespace.as_ref().is_some_and(|one| skipped.contains(one))
-        };
+        let is_skipped =
+            |source: &Source| skipped.iter().any(|namespace| hidden::is_of(source, namespace));
         let unlisted = self.unlisted().filter(|(source, _)| !is_skipped(source));
-        awaited.extend(unlisted.map(|(source, _)| shown(source)));
-        let unread = self.fetches.awaited(now);
+        awaited.extend(unlisted.map(|(source, _)| source.to_string()));
+        let unread = self.fetches.awaited_at_start(now);
         awaited.extend(unread.map(|(kind, key)| format!("{} {key}", kind.name())));
         awaited
     }

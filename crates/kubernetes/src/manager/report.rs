@@ -6,14 +6,16 @@ use std::sync::Arc;
 use model::Moment;
 use os::clock::now;
 
-use super::{Manager, shown};
+use super::Manager;
 use crate::event::Event;
-use crate::failing::REPORT_AFTER;
+use crate::failing::{REPORT_AFTER, Standing, Subject};
 use crate::failure::{Cause, Failure};
 use crate::{fetch, health};
 
 /// A watch that has failed this often in a row without a list in between may be one of an outage.
 const FAILURES_MIN: u32 = 2;
+/// At most this many Secrets and ConfigMaps are looked at that fail.
+const UNREAD_OBSERVED_MAX: usize = 1000;
 /// At most this many Secrets and ConfigMaps are named as failing.
 const UNREAD_SHOWN_MAX: usize = 20;
 /// At most this much of what is awaited is named in an event.
@@ -78,11 +80,15 @@ impl Manager {
 
     /// Notes what cannot be read or followed, and reports what has not been for a while.
     fn report_failing(&mut self, now: Moment) {
-        self.health.failing = self.find_failing();
+        let failing = self.find_failing();
         let connected_since = Some(self.health.since).filter(|_| self.health.is_connected);
-        for event in self.failing.observe(&self.health.failing, connected_since, now) {
+        let mut known = std::mem::take(&mut self.failing);
+        let events = known.observe(failing.clone(), |one| self.standing(one), connected_since, now);
+        self.failing = known;
+        for event in events {
             (self.events)(event);
         }
+        self.set_failing(failing);
         let awaited_since = Some(self.began).filter(|_| !self.health.awaited.is_empty());
         self.health.not_followed_since =
             self.failing.since().into_iter().chain(awaited_since).min();
@@ -95,34 +101,66 @@ impl Manager {
             let others = awaited.len() - what.len();
             (self.events)(Event::Awaited { what, others });
         }
-        // That there are too many was reported.
-        self.health.failing.extend(self.refused.iter().map(|(kind, refused)| {
-            let why = format!("{refused} are not read: at most {}", fetch::count_max(*kind));
-            (format!("{} beyond the limit", kind.plural()), why.into())
-        }));
     }
 
     /// Returns what cannot be read or followed at the moment.
-    fn find_failing(&self) -> BTreeMap<String, Arc<str>> {
+    fn find_failing(&self) -> Vec<(Subject, Arc<str>)> {
         let watches = self.watches.iter().filter_map(|(source, running)| {
-            Some((shown(source), Arc::clone(&running.failure.as_ref()?.line)))
+            Some((Subject::Watch(source.clone()), Arc::clone(&running.failure.as_ref()?.line)))
         });
-        let mut failing: BTreeMap<String, Arc<str>> = watches.collect();
-        for (what, failure) in self.single_requests() {
-            failing.insert(what.to_owned(), Arc::clone(&failure.line));
+        let single = self.single_requests().map(|(one, failure)| (one, Arc::clone(&failure.line)));
+        let unread = self.fetches.failures().take(UNREAD_OBSERVED_MAX);
+        let unread =
+            unread.map(|(id, failure)| (Subject::Object(id.clone()), Arc::clone(&failure.line)));
+        watches.chain(single).chain(unread).collect()
+    }
+
+    /// Returns what is known about what has failed.
+    fn standing(&self, subject: &Subject) -> Standing {
+        let of = |failure: &Option<Failure>| match failure {
+            Some(_) => Standing::Failing,
+            None => Standing::Succeeded,
+        };
+        match subject {
+            Subject::Kinds => of(&self.discovery),
+            Subject::Lease if self.has_left => Standing::Gone,
+            Subject::Lease => of(&self.election.failure),
+            Subject::Watch(source) => match self.watches.get(source) {
+                None => Standing::Gone,
+                Some(running) if running.failure.is_none() && !running.is_listed => {
+                    Standing::Pending
+                }
+                Some(running) => of(&running.failure),
+            },
+            Subject::Object(id) => self.fetches.standing(id),
         }
-        let unread = self.fetches.failures().take(UNREAD_SHOWN_MAX);
-        failing.extend(unread.map(|((kind, key), failure)| {
-            (format!("{} {key}", kind.name()), Arc::clone(&failure.line))
+    }
+
+    /// Publishes what fails, for people.
+    fn set_failing(&mut self, failing: Vec<(Subject, Arc<str>)>) {
+        // Objects are the last of them.
+        let is_object = |(one, _): &(Subject, _)| matches!(one, Subject::Object(_));
+        let others = failing.iter().filter(|one| !is_object(one)).count();
+        let shown = failing.into_iter().take(others + UNREAD_SHOWN_MAX);
+        let mut shown: BTreeMap<String, Arc<str>> =
+            shown.map(|(subject, why)| (subject.to_string(), why)).collect();
+        // That there are too many was reported, and that a namespace is skipped.
+        shown.extend(self.refused.iter().map(|(kind, refused)| {
+            let why = format!("{refused} are not read: at most {}", fetch::count_max(*kind));
+            (format!("{} beyond the limit", kind.plural()), why.into())
         }));
-        failing
+        shown.extend(self.hidden.namespaces().map(|namespace| {
+            let why = "nothing in it is served until all kinds of objects in it can be read";
+            (format!("namespace {namespace}"), why.into())
+        }));
+        self.health.failing = shown;
     }
 
     /// Returns what fails of the requests that are neither watches nor for single objects.
-    fn single_requests(&self) -> impl Iterator<Item = (&'static str, &Failure)> {
+    fn single_requests(&self) -> impl Iterator<Item = (Subject, &Failure)> {
         let all = [
-            ("the kinds of the Gateway API", self.discovery.as_ref()),
-            ("the Lease", self.election.failure.as_ref()),
+            (Subject::Kinds, self.discovery.as_ref()),
+            (Subject::Lease, self.election.failure.as_ref()),
         ];
         all.into_iter().filter_map(|(what, failure)| Some((what, failure?)))
     }
@@ -133,7 +171,8 @@ impl Manager {
             if let Some(failure) =
                 running.failure.as_ref().filter(|one| one.cause == Cause::Forbidden)
             {
-                forbidden.insert(format!("list {}", shown(source)), Arc::clone(&failure.line));
+                let what = if running.is_listed { "list or watch" } else { "list" };
+                forbidden.insert(format!("{what} {source}"), Arc::clone(&failure.line));
             }
         }
         for (what, failure) in self.single_requests() {

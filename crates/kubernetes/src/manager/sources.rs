@@ -94,7 +94,7 @@ impl Manager {
             }
             // With another version, the objects stay until they are listed.
             if !wanted.contains_key(&source) {
-                self.store.replace(&source, Vec::new());
+                self.list(&source, Vec::new());
             }
         }
         for (source, version) in wanted {
@@ -115,6 +115,7 @@ impl Manager {
             let task = spawn_local(watch.run()).abort_handle();
             self.watches.insert(source, Running::new(version, task));
         }
+        self.reveal_complete();
         self.gather();
     }
 

@@ -45,8 +45,8 @@ pub(crate) struct Faults {
     pub(crate) is_down: bool,
     /// The connection of a request that contains the text is closed without an answer.
     pub(crate) broken: Option<String>,
-    /// Requests that contain the text wait.
-    pub(crate) held: Option<String>,
+    /// Requests for these paths wait.
+    pub(crate) held: BTreeSet<String>,
     /// Watches of this plural end at once.
     pub(crate) early: Option<String>,
 }
@@ -247,7 +247,7 @@ impl Cluster {
         let mut changed = self.changed.subscribe();
         let is_held = || {
             let state = self.state.lock().unwrap();
-            state.faults.held.as_ref().is_some_and(|part| target.contains(part))
+            state.faults.held.iter().any(|path| target.ends_with(path))
         };
         while is_held() && changed.changed().await.is_ok() {}
     }

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::RETRY_AFTER;
+use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http::{Request, Response, StatusCode};
 use http_body::Body as _;
 use kube::client::Body;
@@ -21,6 +21,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::backoff::Recovery;
 use crate::connecting::Connecting;
+use crate::credentials::{Connected, Field};
 use crate::failure::{Cause, Failure};
 
 /// At most this many bytes of an answer. A page has at most [`PAGE_OBJECTS_MAX`] objects of at most 1.5 MB each.
@@ -41,8 +42,9 @@ pub(crate) const FIELD_MANAGER: &str = "weir";
 /// The connection to the API server.
 pub(crate) struct Api {
     kubeconfig: Option<PathBuf>,
-    client: RefCell<Option<Client>>,
     connecting: tokio::sync::Mutex<Connecting>,
+    /// Whether the client is to be created again.
+    is_outdated: Cell<bool>,
     renewed: Cell<Option<Moment>>,
     recovery: RefCell<Recovery>,
     recovered: Notify,
@@ -52,8 +54,8 @@ impl Api {
     pub(crate) fn new(kubeconfig: Option<PathBuf>) -> Api {
         Api {
             kubeconfig,
-            client: RefCell::new(None),
             connecting: tokio::sync::Mutex::default(),
+            is_outdated: Cell::new(false),
             renewed: Cell::new(None),
             recovery: RefCell::default(),
             recovered: Notify::new(),
@@ -109,8 +111,11 @@ impl Api {
         Ok(Lines { body: response.into_body(), buffered: Vec::new(), searched: 0 })
     }
 
-    async fn send(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, Failure> {
-        let client = self.client().await?;
+    async fn send(&self, mut request: Request<Vec<u8>>) -> Result<Response<Body>, Failure> {
+        let (client, credentials) = self.authorized().await?;
+        if let Some(credentials) = credentials {
+            request.headers_mut().insert(AUTHORIZATION, credentials);
+        }
         let response = client.send(request.map(Body::from)).await;
         let response = response.map_err(|error| {
             self.recovery.borrow_mut().failed();
@@ -140,25 +145,29 @@ impl Api {
         Err(failure)
     }
 
-    async fn client(&self) -> Result<Client, Failure> {
-        if let Some(client) = &*self.client.borrow() {
-            return Ok(client.clone());
-        }
+    /// Returns the client, and the credentials of a request.
+    async fn authorized(&self) -> Result<(Client, Field), Failure> {
         // Of many requests, one connects, and the others wait.
         let mut connecting = self.connecting.lock().await;
-        if let Some(client) = &*self.client.borrow() {
-            return Ok(client.clone());
+        // While a plugin runs, another one does not help.
+        if !connecting.is_renewing() && self.is_outdated.take() {
+            connecting.forget();
         }
-        if connecting.is_idle() {
-            let config = self.config().await?;
-            connecting.begin(move || {
-                Client::try_from(config).map_err(|error| Failure::of_error(&error))
-            })?;
+        if !connecting.is_connected() {
+            if connecting.is_idle() {
+                let config = self.config().await?;
+                let auth = &config.auth_info;
+                let uses_plugin = auth.exec.is_some() || auth.auth_provider.is_some();
+                connecting.begin(uses_plugin, move || Connected::new(config))?;
+            }
+            connecting.created().await?;
+            self.renewed.set(Some(now()));
         }
-        let client = connecting.wait().await?;
-        self.renewed.set(Some(now()));
-        *self.client.borrow_mut() = Some(client.clone());
-        Ok(client)
+        let authorized = connecting.authorized().await;
+        if authorized.is_err() && !connecting.is_renewing() {
+            self.renew();
+        }
+        authorized
     }
 
     /// Creates the client again with the next request: certificates, tokens and addresses in files may be others. kube
@@ -166,7 +175,7 @@ impl Api {
     fn renew(&self) {
         let is_recent = self.renewed.get().is_some_and(|at| now().since(at) < RENEW_EVERY_MIN);
         if !is_recent {
-            *self.client.borrow_mut() = None;
+            self.is_outdated.set(true);
         }
     }
 

@@ -183,15 +183,7 @@ impl fmt::Display for Event {
                  the ClusterRole"
             ),
             Event::Permitted { what } => write!(f, "Weir's ServiceAccount may {what} again"),
-            Event::Absent { kinds } if kinds.is_empty() => {
-                f.write_str("all kinds of the Gateway API are installed")
-            }
-            Event::Absent { kinds } => write!(
-                f,
-                "these kinds of the Gateway API are not installed: {}; Weir works without them. \
-                 To use them, install the CRDs",
-                kinds.join(", ")
-            ),
+            Event::Absent { kinds } => write_absent(f, kinds),
             Event::Unreadable { object, error } => {
                 write!(f, "{object} cannot be read and is ignored: {error}")
             }
@@ -230,4 +222,16 @@ fn write_awaited(f: &mut fmt::Formatter<'_>, what: &[String], others: usize) -> 
         write!(f, " and {others} others")?;
     }
     f.write_str(". weir status shows why they cannot be read")
+}
+
+fn write_absent(f: &mut fmt::Formatter<'_>, kinds: &[&str]) -> fmt::Result {
+    if kinds.is_empty() {
+        return f.write_str("all kinds of the Gateway API are installed");
+    }
+    write!(
+        f,
+        "these kinds of the Gateway API are not installed: {}; Weir works without them. To use \
+         them, install the CRDs",
+        kinds.join(", ")
+    )
 }

@@ -14,6 +14,7 @@ mod api;
 mod applied;
 mod backoff;
 mod connecting;
+mod credentials;
 mod discover;
 mod elect;
 mod event;

@@ -190,7 +190,9 @@ async fn nothing_is_served_before_everything_was_read_once() {
     assert!(!weir.served().is_complete);
     cluster.fail("/secrets", 0);
     weir.wait_for_routes(&["r"]).await;
-    assert!(weir.served().is_complete && weir.health().awaited.is_empty());
+    assert!(weir.served().is_complete);
+    // The health is published after what is served.
+    wait("nothing to be awaited", || weir.health().awaited.is_empty().then_some(())).await;
     wait("the permission", || weir.health().forbidden.is_empty().then_some(())).await;
     wait("a connection", || weir.health().is_connected.then_some(())).await;
     let pods = weir.handle.pods.borrow()[&(Key::new("n", "s"), None)].clone();
@@ -362,9 +364,13 @@ async fn faults_never_take_anything_away() {
     assert!(weir.has_event(
         |event| matches!(event, Event::Forbidden { what, .. } if what == "list or watch httproutes")
     ));
-    assert!(weir.has_event(
-        |event| matches!(event, Event::Permitted { what } if what == "list or watch httproutes")
-    ));
+    // The watch begins after the list.
+    wait("the permission", || {
+        let is_it =
+            |event: &Event| matches!(event, Event::Permitted { what } if what == "list or watch httproutes");
+        weir.has_event(is_it).then_some(())
+    })
+    .await;
 
     // Errors, and no answer at all.
     for status in [500, 429, 401] {
@@ -427,7 +433,12 @@ async fn pods_change_without_resolving() {
     let cluster = cluster();
     let weir = start(settings(&cluster));
     wait("a binding", || (!weir.served().bindings.is_empty()).then_some(())).await;
-    let (generation, resolved) = (weir.served().generation, weir.health().resolved);
+    let generation = weir.served().generation;
+    // The health is published after what is served.
+    let resolved = wait("the health", || {
+        Some(weir.health().resolved).filter(|resolved| *resolved >= generation)
+    })
+    .await;
     let port = (Key::new("n", "s"), None);
     for addresses in [&["10.0.0.1", "10.0.0.2"][..], &[], &["10.0.0.3"]] {
         cluster.put(slice(addresses));
@@ -878,6 +889,8 @@ async fn reads_that_arrive_together_are_resolved_together() {
     }
     wait("all to be read", || (reads() == before + COUNT).then_some(())).await;
     let resolved = weir.health().resolved;
+    // Written statuses would be further changes.
+    cluster.fail("/status", 500);
     let began = os::clock::now();
     for number in 0..COUNT {
         cluster.change(|state| state.faults.held.remove(&path(number)));
@@ -885,6 +898,7 @@ async fn reads_that_arrive_together_are_resolved_together() {
     }
     // One at the beginning, and then at most one in each 50 ms. Without a wait, each read would have its own.
     let count_max = 2 + os::clock::now().since(began).as_millis() / 50;
+    cluster.fail("/status", 0);
     wait("invalid policies", || all("False")).await;
     let count = weir.health().resolved - resolved;
     assert!(u128::from(count) <= count_max, "{count} resolutions, at most {count_max}");
@@ -972,4 +986,46 @@ async fn a_credential_plugin_that_does_not_end_blocks_nothing() {
     for file in [go.clone(), format!("{go}.begun")] {
         std::fs::remove_file(file).unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_credential_plugin_that_does_not_renew_its_token_runs_once() {
+    let cluster = cluster();
+    let directory = std::env::temp_dir().join(format!("weir-renewal-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir(&directory).unwrap();
+    // Its first token has expired, so that it is renewed at once. Each run leaves a file.
+    let script = format!(
+        r#"cd {} && touch "run.$$"
+        expiry=2020-01-01T00:00:00Z
+        if [ "$(ls run.* | wc -l)" -gt 1 ]; then
+            while [ ! -e go ]; do sleep 0.05; done
+            expiry=2999-01-01T00:00:00Z
+        fi
+        echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+            "status": {{"token": "t", "expirationTimestamp": "'$expiry'"}}}}'"#,
+        directory.display()
+    );
+    let user = json!({"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script],
+        "interactiveMode": "IfAvailable"
+    }});
+    let kubeconfig = Some(cluster.kubeconfig_for("-renews", &user));
+    let weir = start(Settings { kubeconfig, ..settings(&cluster) });
+    wait("the reason", || {
+        let health = weir.health();
+        health.last_error.as_deref().is_some_and(|why| why.contains("plugin")).then_some(())
+    })
+    .await;
+    let runs = || {
+        let files = std::fs::read_dir(&directory).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().display().to_string());
+        names.filter(|name| name.starts_with("run.")).count()
+    };
+    assert_eq!(runs(), 2, "many requests wait for the renewal");
+    std::fs::write(directory.join("go"), "").unwrap();
+    weir.wait_for_routes(&["r"]).await;
+    assert_eq!(runs(), 2);
+    weir.handle.stop();
+    std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -93,6 +93,19 @@ impl Fetches {
             // Those in use stay: only further ones are beyond the limit.
             let (used, further): (Vec<_>, Vec<_>) =
                 existing.partition(|(id, _)| before.contains_key(*id));
+            // Of these, each namespace has its share.
+            let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+            for (id, _) in &used {
+                *counts.entry(&id.1.namespace).or_default() += 1;
+            }
+            let ranked = further.into_iter().map(|(id, version)| {
+                let count = counts.entry(&id.1.namespace).or_default();
+                *count += 1;
+                (*count, id, version)
+            });
+            let mut further: Vec<_> = ranked.collect();
+            further.sort_by_key(|(count, ..)| *count);
+            let further = further.into_iter().map(|(_, id, version)| (id, version));
             for (place, (id, version)) in used.into_iter().chain(further).enumerate() {
                 if place < count_max(kind) {
                     self.wanted.insert(id.clone(), version.clone());
@@ -470,6 +483,21 @@ mod tests {
         fetches.set(&referred, &versions);
         assert_eq!((fetches.awaited().count(), fetches.refused.len()), (3 * count, count));
         assert!(fetches.refused.iter().all(|(kind, _)| *kind == Kind::ConfigMap));
+    }
+
+    #[test]
+    fn one_namespace_cannot_use_up_the_limit() {
+        let mut fetches = Fetches::new();
+        let count = count_max(Kind::ConfigMap);
+        let of = |namespace: &str, name: usize| {
+            (Kind::ConfigMap, Key::new(namespace, name.to_string().as_str()))
+        };
+        let mut all: BTreeSet<Id> = (0..2 * count).map(|name| of("a", name)).collect();
+        all.extend((0..3).map(|name| of("b", name)));
+        let versions = all.iter().map(|id| (id.clone(), Box::from("1"))).collect();
+        fetches.set(&all, &versions);
+        assert!(fetches.refused.iter().all(|(_, key)| &*key.namespace == "a"));
+        assert_eq!((fetches.awaited().count(), fetches.refused.len()), (count, count + 3));
     }
 
     #[test]

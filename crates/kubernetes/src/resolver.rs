@@ -54,6 +54,11 @@ impl Resolver {
         }
     }
 
+    /// Returns how objects are resolved.
+    pub(crate) fn settings(&self) -> &gateway::resolve::Settings {
+        &self.settings
+    }
+
     /// Returns whether a change can change the result.
     pub(crate) fn is_concerned(&self, store: &Store, changes: &Changes) -> bool {
         self.routes.are_concerned(&store.objects, changes)

@@ -8,9 +8,9 @@ use gateway::objects::core::EndpointSlice;
 use gateway::objects::gateway::Address;
 use gateway::pods::ServicePortKey;
 use gateway::pods::{self, Pod};
-use gateway::resolve::Objects;
 use gateway::resolve::incremental::Changes;
 use gateway::resolve::references;
+use gateway::resolve::{Objects, Settings};
 
 use crate::expose::service::OwnService;
 use crate::item::{self, Contents, Facts, Item, Object};
@@ -156,7 +156,9 @@ impl Store {
         let mut is_new_route = false;
         match object {
             Object::Class(one) => {
-                changes.is_all |= replaces(&mut objects.classes, key, one, |a, b| a == b);
+                let is_changed = replaces(&mut objects.classes, key, one, |a, b| a == b);
+                changes.is_all |= is_changed;
+                dirty.has_references |= is_changed;
             }
             Object::Gateway(one, addresses) => {
                 let is_changed = replaces(&mut objects.gateways, key, one, |a, b| a == b);
@@ -182,7 +184,9 @@ impl Store {
                 is_new_route = replaces(routes, key, one, |a, b| a == b);
             }
             Object::Grant(one) => {
-                changes.is_all |= replaces(&mut objects.grants, key, one, |a, b| a.spec == b.spec);
+                let is_changed = replaces(&mut objects.grants, key, one, |a, b| a.spec == b.spec);
+                changes.is_all |= is_changed;
+                dirty.has_references |= is_changed;
             }
             Object::Policy(one) => {
                 let is_changed = replaces(&mut objects.policies, key, one, |a, b| a == b);
@@ -191,7 +195,9 @@ impl Store {
             }
             Object::Namespace(one) => {
                 let labels = |a: &_, b: &_| is_labelled_alike(a, b);
-                changes.is_all |= replaces(&mut objects.namespaces, key, one, labels);
+                let is_changed = replaces(&mut objects.namespaces, key, one, labels);
+                changes.is_all |= is_changed;
+                dirty.has_references |= is_changed;
             }
             Object::Service(one) => {
                 if replaces(&mut objects.services, key, one, |a, b| a.spec == b.spec) {
@@ -252,7 +258,11 @@ impl Store {
         let Store { objects, dirty, .. } = self;
         let changes = &mut dirty.changes;
         match kind {
-            Kind::GatewayClass => changes.is_all |= objects.classes.remove(key).is_some(),
+            Kind::GatewayClass => {
+                let is_known = objects.classes.remove(key).is_some();
+                changes.is_all |= is_known;
+                dirty.has_references |= is_known;
+            }
             Kind::Gateway => {
                 let is_known = objects.gateways.remove(key).is_some();
                 changes.is_all |= is_known;
@@ -264,13 +274,21 @@ impl Store {
                 changes.is_all |= is_known;
                 dirty.has_references |= is_known;
             }
-            Kind::ReferenceGrant => changes.is_all |= objects.grants.remove(key).is_some(),
+            Kind::ReferenceGrant => {
+                let is_known = objects.grants.remove(key).is_some();
+                changes.is_all |= is_known;
+                dirty.has_references |= is_known;
+            }
             Kind::BackendTlsPolicy => {
                 let is_known = objects.policies.remove(key).is_some();
                 changes.is_all |= is_known;
                 dirty.has_references |= is_known;
             }
-            Kind::Namespace => changes.is_all |= objects.namespaces.remove(key).is_some(),
+            Kind::Namespace => {
+                let is_known = objects.namespaces.remove(key).is_some();
+                changes.is_all |= is_known;
+                dirty.has_references |= is_known;
+            }
             Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute => {
                 let is_known = match kind {
                     Kind::HttpRoute => objects.http_routes.remove(key).is_some(),
@@ -307,11 +325,11 @@ impl Store {
     }
 
     /// Finds the objects that others refer to, and returns them.
-    pub(crate) fn find_references(&mut self) -> &BTreeSet<Id> {
-        let secrets = references::secrets(&self.objects).into_iter();
-        let maps = references::config_maps(&self.objects).into_iter();
-        let secrets = secrets.map(|key| (Kind::Secret, key));
-        self.referred = secrets.chain(maps.map(|key| (Kind::ConfigMap, key))).collect();
+    pub(crate) fn find_references(&mut self, settings: &Settings) -> &BTreeSet<Id> {
+        let (secrets, maps) = references::all(&self.objects, settings);
+        let secrets = secrets.into_iter().map(|key| (Kind::Secret, key));
+        let maps = maps.into_iter().map(|key| (Kind::ConfigMap, key));
+        self.referred = secrets.chain(maps).collect();
         &self.referred
     }
 
@@ -579,12 +597,24 @@ mod tests {
     #[test]
     fn only_secrets_that_are_referred_to_matter() {
         let mut store = Store::default();
-        let gateway = json!({"metadata": {"namespace": "n", "name": "g"}, "spec": {"listeners": [
-            {"name": "a", "tls": {"certificateRefs": [{"name": "used"}]}}
-        ]}});
+        let settings = Settings {
+            controller_name: "a/b".into(),
+            ingress_controller_name: "a/i".into(),
+            allow_external_names: false,
+            checks: gateway::resolve::Checks::none(),
+        };
+        let gateway = json!({"metadata": {"namespace": "n", "name": "g"}, "spec": {
+            "gatewayClassName": "c",
+            "listeners": [{"name": "a", "tls": {"certificateRefs": [{"name": "used"}]}}]
+        }});
         store.replace(&all(Kind::Gateway), items(Kind::Gateway, &[gateway]));
         assert!(store.take_changes().is_all && store.dirty.has_references);
-        assert_eq!(store.find_references().len(), 1);
+        assert!(store.find_references(&settings).is_empty(), "its class is unknown");
+        store.dirty = Dirty::default();
+        let class = json!({"metadata": {"name": "c"}, "spec": {"controllerName": "a/b"}});
+        store.replace(&all(Kind::GatewayClass), items(Kind::GatewayClass, &[class]));
+        assert!(store.dirty.has_references);
+        assert_eq!(store.find_references(&settings).len(), 1);
         store.dirty = Dirty::default();
         let secret = |name: &str, version: &str| {
             json!({"metadata": {"namespace": "n", "name": name, "resourceVersion": version},

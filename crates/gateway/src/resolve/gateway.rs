@@ -74,11 +74,7 @@ impl<'a> Plans<'a> {
         }
         let mut plans = Plans::default();
         for (key, gateway) in &cluster.objects.gateways {
-            let class = Key::new("", Arc::clone(&gateway.spec.gateway_class_name));
-            let Some(class) = cluster.objects.classes.get(&class) else { continue };
-            if *class.spec.controller_name != *cluster.settings.controller_name {
-                continue;
-            }
+            let Some(class) = own_class(cluster, gateway) else { continue };
             let mut sets = sets_of.remove(key).unwrap_or_default();
             sets.sort_by(|a, b| a.metadata.age_order().cmp(&b.metadata.age_order()));
             let (gateway, sets) = plan(cluster, gateway, class, &sets);
@@ -89,8 +85,15 @@ impl<'a> Plans<'a> {
     }
 }
 
+/// Returns the class of a Gateway that Weir manages.
+pub fn own_class<'a>(cluster: &Cluster<'a>, gateway: &Gateway) -> Option<&'a GatewayClass> {
+    let class = Key::new("", Arc::clone(&gateway.spec.gateway_class_name));
+    let class = cluster.objects.classes.get(&class)?;
+    (*class.spec.controller_name == *cluster.settings.controller_name).then_some(class)
+}
+
 /// Returns the Gateway of a ListenerSet.
-fn gateway_of(set: &ListenerSet) -> Option<Key> {
+pub fn gateway_of(set: &ListenerSet) -> Option<Key> {
     let parent = &set.spec.parent_ref;
     let is_gateway = parent.group.as_deref().unwrap_or(GATEWAY_GROUP) == GATEWAY_GROUP
         && parent.kind.as_deref().unwrap_or("Gateway") == "Gateway";
@@ -151,12 +154,17 @@ fn plan<'a>(
     (plan, planned)
 }
 
-/// Returns why a Gateway does not allow a ListenerSet.
-fn refusal(cluster: &Cluster<'_>, gateway: &Gateway, set: &ListenerSet) -> Option<Problem> {
+/// Returns whether a Gateway allows a ListenerSet.
+pub fn allows(cluster: &Cluster<'_>, gateway: &Gateway, set: &ListenerSet) -> bool {
     let allowed = gateway.spec.allowed_listeners.as_ref();
     let rule = allowed.and_then(|allowed| allowed.namespaces.as_ref());
     let home = &gateway.metadata.namespace;
-    if namespaces::allow(cluster, rule, "None", home, &set.metadata.namespace) {
+    namespaces::allow(cluster, rule, "None", home, &set.metadata.namespace)
+}
+
+/// Returns why a Gateway does not allow a ListenerSet.
+fn refusal(cluster: &Cluster<'_>, gateway: &Gateway, set: &ListenerSet) -> Option<Problem> {
+    if allows(cluster, gateway, set) {
         return None;
     }
     let message = format!(

@@ -1,39 +1,59 @@
-//! The Secrets and ConfigMaps that Gateways, ListenerSets and policies refer to. The others need not be read.
+//! The Secrets and ConfigMaps that Gateways of Weir, their ListenerSets, Ingresses of Weir, and policies refer to. The
+//! others need not be read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::cluster::Objects;
+use super::cluster::{Cluster, Objects, Settings};
+use super::gateway::{allows, gateway_of, own_class};
 use super::ingress;
-use crate::objects::Key;
+use super::ingress_classes::Classes;
+use crate::grants::GroupKind;
 use crate::objects::gateway::{ClientTls, Gateway, Listener};
 use crate::objects::reference::ObjectRef;
+use crate::objects::{GATEWAY_GROUP, Key};
 
-/// Returns the Secrets that Gateways, ListenerSets and Ingresses refer to, of other controllers, too.
-pub fn secrets(objects: &Objects) -> BTreeSet<Key> {
-    let of_gateways = objects.gateways.values().flat_map(|gateway| {
+/// Returns the Secrets and the ConfigMaps that are referred to. References that another namespace does not permit are
+/// none: a user of one namespace must not use up what Weir can read.
+pub fn all(objects: &Objects, settings: &Settings) -> (BTreeSet<Key>, BTreeSet<Key>) {
+    let cluster = Cluster::new(objects, settings);
+    (secrets(&cluster), config_maps(&cluster))
+}
+
+fn secrets(cluster: &Cluster<'_>) -> BTreeSet<Key> {
+    let of_gateways = own_gateways(cluster).flat_map(|gateway| {
         let home = &gateway.metadata.namespace;
         let tls = gateway.spec.tls.as_ref().and_then(|tls| tls.backend.as_ref());
         let own = tls.and_then(|tls| tls.client_certificate_ref.as_ref());
         let listeners = certificates(&gateway.spec.listeners);
-        own.into_iter().chain(listeners).map(move |one| key(one, "Secret", home))
+        let all = own.into_iter().chain(listeners);
+        all.map(move |one| key(cluster, "Gateway", home, "Secret", one))
     });
-    let of_sets = objects.listener_sets.values().flat_map(|set| {
+    let sets = cluster.objects.listener_sets.values().filter(|set| {
+        let gateway = gateway_of(set).and_then(|key| cluster.objects.gateways.get(&key));
+        gateway.is_some_and(|gateway| {
+            own_class(cluster, gateway).is_some() && allows(cluster, gateway, set)
+        })
+    });
+    let of_sets = sets.flat_map(|set| {
         let home = &set.metadata.namespace;
-        certificates(&set.spec.listeners).map(move |one| key(one, "Secret", home))
+        let all = certificates(&set.spec.listeners);
+        all.map(move |one| key(cluster, "ListenerSet", home, "Secret", one))
     });
     let mut all: BTreeSet<Key> = of_gateways.chain(of_sets).flatten().collect();
-    all.extend(objects.ingresses.values().flat_map(|one| ingress::references::secrets(one)));
+    let classes = Classes::new(cluster.objects, cluster.settings);
+    let ingresses = cluster.objects.ingresses.values().filter(|one| classes.of(one).is_some());
+    all.extend(ingresses.flat_map(|one| ingress::references::secrets(one)));
     all
 }
 
-/// Returns the ConfigMaps that Gateways and BackendTLSPolicies refer to.
-pub fn config_maps(objects: &Objects) -> BTreeSet<Key> {
-    let of_gateways = objects.gateways.values().flat_map(|gateway| {
+fn config_maps(cluster: &Cluster<'_>) -> BTreeSet<Key> {
+    let of_gateways = own_gateways(cluster).flat_map(|gateway| {
         let home = &gateway.metadata.namespace;
-        client_authorities(gateway).map(move |one| key(one, "ConfigMap", home))
+        let all = client_authorities(gateway);
+        all.map(move |one| key(cluster, "Gateway", home, "ConfigMap", one))
     });
-    let of_policies = objects.policies.values().flat_map(|policy| {
+    let of_policies = cluster.objects.policies.values().flat_map(|policy| {
         let home = &policy.metadata.namespace;
         let references = policy.spec.validation.ca_certificate_refs.iter();
         // References of a policy are local.
@@ -41,6 +61,11 @@ pub fn config_maps(objects: &Objects) -> BTreeSet<Key> {
         maps.map(|one| Some(Key::new(Arc::clone(home), Arc::clone(&one.name))))
     });
     of_gateways.chain(of_policies).flatten().collect()
+}
+
+fn own_gateways<'a>(cluster: &Cluster<'a>) -> impl Iterator<Item = &'a Arc<Gateway>> {
+    let gateways = cluster.objects.gateways.values();
+    gateways.filter(|gateway| own_class(cluster, gateway).is_some())
 }
 
 fn certificates(listeners: &[Listener]) -> impl Iterator<Item = &ObjectRef> {
@@ -58,8 +83,17 @@ fn client_authorities(gateway: &Gateway) -> impl Iterator<Item = &ObjectRef> {
     validations.flat_map(|one| &one.ca_certificate_refs)
 }
 
-fn key(reference: &ObjectRef, kind: &str, home: &Arc<str>) -> Option<Key> {
-    reference.is("", kind, kind).then(|| reference.key(home))
+/// Returns the target of a reference from an object of the kind `from` in the namespace `home`, if it is permitted.
+fn key(
+    cluster: &Cluster<'_>,
+    from: &str,
+    home: &Arc<str>,
+    kind: &str,
+    reference: &ObjectRef,
+) -> Option<Key> {
+    let target = reference.is("", kind, kind).then(|| reference.key(home))?;
+    let from = GroupKind { group: GATEWAY_GROUP, kind: from };
+    cluster.allows(from, home, kind, &target).then_some(target)
 }
 
 #[cfg(test)]
@@ -67,6 +101,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::resolve::cluster::Checks;
 
     fn read<T: serde::de::DeserializeOwned>(object: Value) -> Arc<T> {
         Arc::new(serde_json::from_value(object).unwrap())
@@ -76,12 +111,20 @@ mod tests {
         keys.iter().map(Key::to_string).collect::<Vec<_>>().join(" ")
     }
 
-    #[test]
-    fn references_to_secrets_and_config_maps_are_found() {
+    /// A Gateway with all kinds of references.
+    fn one_gateway() -> Objects {
         let mut objects = Objects::default();
+        for (name, controller) in [("ours", "a/b"), ("theirs", "c/d")] {
+            let class = read(json!({
+                "metadata": {"name": name}, "spec": {"controllerName": controller}
+            }));
+            objects.classes.insert(Key::new("", name), class);
+        }
         let gateway = read(json!({
             "metadata": {"namespace": "n", "name": "g"},
             "spec": {
+                "gatewayClassName": "ours",
+                "allowedListeners": {"namespaces": {"from": "All"}},
                 "listeners": [
                     {"name": "a", "tls": {"certificateRefs": [
                         {"name": "one"}, {"name": "two", "namespace": "m", "kind": "Secret", "group": ""},
@@ -102,11 +145,31 @@ mod tests {
             }
         }));
         objects.gateways.insert(Key::new("n", "g"), gateway);
-        let set = read(json!({
-            "metadata": {"namespace": "s", "name": "set"},
-            "spec": {"listeners": [{"name": "a", "tls": {"certificateRefs": [{"name": "four"}]}}]}
-        }));
-        objects.listener_sets.insert(Key::new("s", "set"), set);
+        objects
+    }
+
+    #[test]
+    fn references_to_secrets_and_config_maps_are_found() {
+        let mut objects = one_gateway();
+        for (name, class) in [("foreign", "theirs"), ("without", "missing"), ("closed", "ours")] {
+            let gateway = read(json!({
+                "metadata": {"namespace": "n", "name": name},
+                "spec": {"gatewayClassName": class, "listeners": [
+                    {"name": "a", "tls": {"certificateRefs": [{"name": format!("of-{name}")}]}}
+                ]}
+            }));
+            objects.gateways.insert(Key::new("n", name), gateway);
+        }
+        for (name, gateway) in [("four", "g"), ("five", "closed"), ("six", "foreign")] {
+            let set = read(json!({
+                "metadata": {"namespace": "s", "name": name},
+                "spec": {
+                    "parentRef": {"namespace": "n", "name": gateway},
+                    "listeners": [{"name": "a", "tls": {"certificateRefs": [{"name": name}]}}]
+                }
+            }));
+            objects.listener_sets.insert(Key::new("s", name), set);
+        }
         let policy = read(json!({
             "metadata": {"namespace": "p", "name": "policy"},
             "spec": {"validation": {"caCertificateRefs": [
@@ -114,7 +177,37 @@ mod tests {
             ]}}
         }));
         objects.policies.insert(Key::new("p", "policy"), policy);
-        assert_eq!(shown(secrets(&objects)), "m/two n/one n/own s/four");
-        assert_eq!(shown(config_maps(&objects)), "m/ca2 n/ca p/ca");
+        for (name, controller) in [("in", "a/i"), ("out", "c/d")] {
+            let class = read(json!({"metadata": {"name": name}, "spec": {"controller": controller}}));
+            objects.ingress_classes.insert(Key::new("", name), class);
+            let ingress = read(json!({
+                "metadata": {"namespace": "i", "name": name},
+                "spec": {"ingressClassName": name, "tls": [{"secretName": format!("of-{name}")}]}
+            }));
+            objects.ingresses.insert(Key::new("i", name), ingress);
+        }
+        let settings = Settings {
+            controller_name: "a/b".into(),
+            ingress_controller_name: "a/i".into(),
+            allow_external_names: false,
+            checks: Checks::none(),
+        };
+        let found = |objects: &Objects| {
+            let (secrets, maps) = all(objects, &settings);
+            (shown(secrets), shown(maps))
+        };
+        let expected = |secrets: &str, maps: &str| (secrets.to_owned(), maps.to_owned());
+        assert_eq!(found(&objects), expected("i/of-in n/of-closed n/one n/own s/four", "n/ca p/ca"));
+        // References to other namespaces need a grant.
+        let grant = read(json!({
+            "metadata": {"namespace": "m", "name": "g"},
+            "spec": {
+                "from": [{"group": GATEWAY_GROUP, "kind": "Gateway", "namespace": "n"}],
+                "to": [{"group": "", "kind": "Secret"}, {"group": "", "kind": "ConfigMap"}]
+            }
+        }));
+        objects.grants.insert(Key::new("m", "g"), grant);
+        let secrets = "i/of-in m/two n/of-closed n/one n/own s/four";
+        assert_eq!(found(&objects), expected(secrets, "m/ca2 n/ca p/ca"));
     }
 }

@@ -26,7 +26,7 @@ impl Manager {
     pub(super) fn set_references(&mut self) {
         if std::mem::take(&mut self.store.dirty.has_references) {
             self.has_unread = true;
-            self.store.find_references();
+            self.store.find_references(self.resolver.settings());
             for id in self.fetches.set(&self.store.referred, &self.store.versions) {
                 self.store.remove_contents(&id);
             }

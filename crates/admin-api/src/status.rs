@@ -60,14 +60,14 @@ pub struct Kubernetes {
     pub error: Option<String>,
     /// What has not been read yet at the start. Gateways are served once it is empty.
     pub awaited: Vec<String>,
-    /// Milliseconds since when, without interruption, something in `failing` has failed or something in `awaited` has been
-    /// awaited; null if everything is followed.
+    /// How long, in milliseconds, something in `failing` or `awaited` has been there without interruption; null if
+    /// everything is followed. The Lease does not count.
     pub not_followed_for_ms: Option<f64>,
     /// Whether this instance writes statuses and Services.
     pub leading: bool,
     /// Writes that wait or are under way.
     pub writes_waiting: usize,
-    /// What cannot be read at the moment, such as `httproutes`, with the reason.
+    /// What cannot be read at the moment, with the reason: `httproutes`, `Secret namespace/name`, `the Lease`.
     pub failing: BTreeMap<String, String>,
     /// What the API server forbids, such as `list secrets`.
     pub forbidden: Vec<String>,

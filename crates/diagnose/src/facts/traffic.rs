@@ -29,7 +29,7 @@ pub struct TrafficKubernetes {
     pub has_ended: bool,
     /// For how many seconds the API server has not answered, if it does not.
     pub disconnected_s: Option<u64>,
-    /// For how many seconds something in `awaited` or `failing` has been there.
+    /// For how many seconds something in `awaited` or `failing` has been there, the Lease excepted.
     pub not_followed_s: Option<u64>,
     /// What has not been read yet at the start.
     pub awaited: Vec<String>,

@@ -5,7 +5,8 @@
 //! since Weir serves no Gateway then.
 //!
 //! **Why.** Weir goes on with what it knows, so requests are served. But it does not see new Pods, routes and
-//! certificates: new Pods get no requests, and removed ones still do until their checks fail.
+//! certificates: new Pods get no requests, and removed ones still do until their checks fail. If only single Secrets cannot
+//! be read, only their new contents are not seen: a renewed certificate is not used.
 //!
 //! **What to do.** Read the reason. Does the API server run, and can this host reach it? Is the token or the certificate
 //! of the kubeconfig or of the service account still valid? Does Weir's role permit what the reason names? If the thread
@@ -21,6 +22,9 @@ const FOR_S_MIN: u64 = 60;
 
 /// At most this many things that cannot be read are evidence.
 const SHOWN_MAX: usize = 5;
+
+/// What fails without effect on what Weir sees: it is no evidence.
+const LEASE: &str = "the Lease";
 
 /// What keeps Weir from following the cluster.
 enum Problem {
@@ -69,13 +73,13 @@ pub(super) fn check(traffic: &Traffic, out: &mut Out) {
             "kubectl get --raw /readyz",
         ),
         Problem::Partly(_) => {
-            ("Let Weir read it; the reason says what is wrong", "weir status --json")
+            ("Fix what the reasons name, for example Weir's role", "weir status --json")
         }
     };
     out.push(
         out.finding("kubernetes", severity, Certainty::Certain, what)
             .evidences(evidence(&problem, state))
-            .why("New Pods, routes and certificates are not seen.")
+            .why(why(&problem, state))
             .remedy(remedy, &[command], "none")
             .verify(
                 "weir status says that Kubernetes is connected, and names nothing that cannot be read",
@@ -84,14 +88,43 @@ pub(super) fn check(traffic: &Traffic, out: &mut Out) {
     );
 }
 
+/// Returns the consequence.
+fn why(problem: &Problem, state: &TrafficKubernetes) -> &'static str {
+    let is_single = |what: &str| what.starts_with("Secret ") || what.starts_with("ConfigMap ");
+    let mut unread = unread(state).peekable();
+    match problem {
+        Problem::Partly(_) if !state.awaited.is_empty() => {
+            "Weir serves Gateways only once all of this has been read."
+        }
+        Problem::Partly(_)
+            if unread.peek().is_some() && unread.all(|(what, _)| is_single(what)) =>
+        {
+            "New contents of these Secrets and ConfigMaps are not seen: renewed certificates are not \
+             used."
+        }
+        Problem::Partly(_) => {
+            "Changes to these kinds of objects are not seen, such as new Pods, routes and \
+             certificates."
+        }
+        Problem::Ended | Problem::Disconnected(_) => {
+            "New Pods, routes and certificates are not seen."
+        }
+    }
+}
+
+/// Returns what has not been read, with the reason.
+fn unread(state: &TrafficKubernetes) -> impl Iterator<Item = (&str, &str)> {
+    let failing = state.failing.iter().filter(|(what, _)| *what != LEASE);
+    let failing = failing.map(|(what, why)| (what.as_str(), why.as_str()));
+    let awaited = state.awaited.iter().filter(|what| !state.failing.contains_key(*what));
+    failing.chain(awaited.map(|what| (what.as_str(), "not read yet")))
+}
+
 fn evidence(problem: &Problem, state: &TrafficKubernetes) -> Vec<Evidence> {
     let reason = if state.error.is_empty() { "unknown" } else { &state.error };
-    let is_partly = matches!(problem, Problem::Partly(_));
-    if !is_partly || state.failing.is_empty() && state.awaited.is_empty() {
+    let mut unread = unread(state).take(SHOWN_MAX).peekable();
+    if !matches!(problem, Problem::Partly(_)) || unread.peek().is_none() {
         return vec![Evidence::text("reason", reason.to_owned())];
     }
-    let failing = state.failing.iter().map(|(what, why)| (what, why.as_str()));
-    let awaited = state.awaited.iter().filter(|what| !state.failing.contains_key(*what));
-    let all = failing.chain(awaited.map(|what| (what, "not read yet")));
-    all.take(SHOWN_MAX).map(|(what, why)| Evidence::text(what, why.to_owned())).collect()
+    unread.map(|(what, why)| Evidence::text(what, why.to_owned())).collect()
 }

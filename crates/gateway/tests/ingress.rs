@@ -102,7 +102,7 @@ fn changes_resolve_only_what_they_concern() {
         kept.add(&mut found, surroundings);
         let expected = outcome(objects);
         assert_eq!(found.gateways, expected.gateways);
-        assert_eq!(found.ingresses, expected.ingresses);
+        assert_eq!(found.statuses.ingresses, expected.statuses.ingresses);
         assert_eq!(found.notices, expected.notices);
         (is_concerned, count)
     };

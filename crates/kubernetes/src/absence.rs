@@ -25,13 +25,23 @@ pub(crate) enum Standing {
     Unknown,
 }
 
-/// Returns what is known about a Gateway. `is_listed`: all Gateways of its namespace are known at present.
+/// Returns what is known about a Gateway, or about the IngressClass that implies one. `names`: those of Weir in GatewayClasses
+/// and in IngressClasses. `is_listed`: all Gateways of its namespace, or all IngressClasses, are known at present.
 pub(crate) fn standing(
     store: &Store,
-    controller_name: &str,
+    names: (&str, &str),
     gateway: &Key,
     is_listed: bool,
 ) -> Standing {
+    let (controller_name, ingress_controller_name) = names;
+    if gateway.namespace.is_empty() {
+        return match store.objects.ingress_classes.get(gateway) {
+            Some(class) if *class.spec.controller != *ingress_controller_name => Standing::Foreign,
+            Some(_) => Standing::Kept,
+            None if is_listed => Standing::Absent,
+            None => Standing::Unknown,
+        };
+    }
     let Some(found) = store.objects.gateways.get(gateway) else {
         let is_unreadable = store.unreadable.contains_key(&(Kind::Gateway, gateway.clone()));
         return match (is_unreadable, is_listed) {
@@ -162,7 +172,7 @@ mod tests {
             ("gone", false, Standing::Unknown),
             ("damaged", false, Standing::Kept),
         ] {
-            assert_eq!(standing(&store, "a/b", &key(name), is_listed), expected, "{name}");
+            assert_eq!(standing(&store, ("a/b", "a/c"), &key(name), is_listed), expected, "{name}");
         }
     }
 

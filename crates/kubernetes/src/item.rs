@@ -6,6 +6,7 @@ use std::sync::Arc;
 use gateway::objects::Key;
 use gateway::objects::core::{ConfigMap, EndpointSlice, Namespace, Secret, Service};
 use gateway::objects::gateway::{Address, Gateway, GatewayClass, GatewayStatus, ListenerSet};
+use gateway::objects::ingress::{Ingress, IngressClass};
 use gateway::objects::policy::{BackendTlsPolicy, ReferenceGrant};
 use gateway::objects::route::{ConnectionRoute, GrpcRoute, HttpRoute};
 use serde::de::DeserializeOwned;
@@ -46,6 +47,8 @@ pub(crate) enum Object {
     Connection(Arc<ConnectionRoute>),
     Grant(Arc<ReferenceGrant>),
     Policy(Arc<BackendTlsPolicy>),
+    Ingress(Arc<Ingress>),
+    IngressClass(Arc<IngressClass>),
     Namespace(Arc<Namespace>),
     Service(Arc<Service>),
     Slice(Arc<EndpointSlice>),
@@ -97,6 +100,8 @@ fn typed(kind: Kind, object: Value, status: &Value) -> Result<Object, serde_json
         Kind::TlsRoute | Kind::TcpRoute => Object::Connection(from(object)?),
         Kind::ReferenceGrant => Object::Grant(from(object)?),
         Kind::BackendTlsPolicy => Object::Policy(from(object)?),
+        Kind::Ingress => Object::Ingress(from(object)?),
+        Kind::IngressClass => Object::IngressClass(from(object)?),
         Kind::Namespace => Object::Namespace(from(object)?),
         Kind::Service => Object::Service(from(object)?),
         Kind::EndpointSlice => Object::Slice(from(object)?),
@@ -129,7 +134,10 @@ pub(crate) fn contents(kind: Kind, mut object: Value) -> Result<Contents, Arc<st
     strip(&mut object);
     if kind == Kind::Secret {
         let mut secret: Secret = from(object)?;
-        secret.data.retain(|name, _| matches!(name.as_str(), "tls.crt" | "tls.key"));
+        // Names of users can be the keys of a Secret for passwords.
+        if secret.data.contains_key("tls.crt") {
+            secret.data.retain(|name, _| matches!(name.as_str(), "tls.crt" | "tls.key" | "ca.crt"));
+        }
         return Ok(Contents::Secret(Arc::new(secret)));
     }
     let mut map: ConfigMap = from(object)?;
@@ -183,7 +191,7 @@ mod tests {
     fn only_what_weir_uses_is_kept() {
         let object = json!({
             "metadata": {"name": "a", "resourceVersion": "7", "generation": 3},
-            "data": {"tls.key": "a", "tls.crt": "b", "ca.crt": "c"}
+            "data": {"tls.key": "a", "tls.crt": "b", "other": "c"}
         });
         let item = read(Kind::Secret, object.clone()).unwrap();
         assert!(matches!(item.object, Ok(Object::Metadata)));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use gateway::ir::RouteKind;
 use gateway::objects::GATEWAY_GROUP;
+use gateway::objects::ingress::NETWORKING_GROUP;
 use model::Moment;
 
 /// A kind of object.
@@ -21,6 +22,8 @@ pub(crate) enum Kind {
     TcpRoute,
     ReferenceGrant,
     BackendTlsPolicy,
+    Ingress,
+    IngressClass,
     Namespace,
     Service,
     EndpointSlice,
@@ -33,7 +36,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 15] = [
+    pub(crate) const ALL: [Kind; 17] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::ListenerSet,
@@ -43,6 +46,8 @@ impl Kind {
         Kind::TcpRoute,
         Kind::ReferenceGrant,
         Kind::BackendTlsPolicy,
+        Kind::Ingress,
+        Kind::IngressClass,
         Kind::Namespace,
         Kind::Service,
         Kind::EndpointSlice,
@@ -63,6 +68,8 @@ impl Kind {
             Kind::TcpRoute => "TCPRoute",
             Kind::ReferenceGrant => "ReferenceGrant",
             Kind::BackendTlsPolicy => "BackendTLSPolicy",
+            Kind::Ingress => "Ingress",
+            Kind::IngressClass => "IngressClass",
             Kind::Namespace => "Namespace",
             Kind::Service | Kind::OwnService => "Service",
             Kind::EndpointSlice => "EndpointSlice",
@@ -83,6 +90,8 @@ impl Kind {
             Kind::TcpRoute => "tcproutes",
             Kind::ReferenceGrant => "referencegrants",
             Kind::BackendTlsPolicy => "backendtlspolicies",
+            Kind::Ingress => "ingresses",
+            Kind::IngressClass => "ingressclasses",
             Kind::Namespace => "namespaces",
             Kind::Service | Kind::OwnService => "services",
             Kind::EndpointSlice => "endpointslices",
@@ -94,6 +103,7 @@ impl Kind {
     fn group(self) -> &'static str {
         match self {
             Kind::EndpointSlice => "discovery.k8s.io",
+            Kind::Ingress | Kind::IngressClass => NETWORKING_GROUP,
             Kind::Namespace | Kind::Service | Kind::OwnService | Kind::Secret | Kind::ConfigMap => {
                 ""
             }
@@ -125,6 +135,8 @@ impl Kind {
             Kind::BackendTlsPolicy => &["v1", "v1alpha3"],
             Kind::ListenerSet
             | Kind::GrpcRoute
+            | Kind::Ingress
+            | Kind::IngressClass
             | Kind::Namespace
             | Kind::Service
             | Kind::OwnService
@@ -139,9 +151,14 @@ impl Kind {
         matches!(self, Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute)
     }
 
+    /// Returns whether Weir works without this kind if it may not read it.
+    pub(crate) fn is_optional(self) -> bool {
+        matches!(self, Kind::Ingress | Kind::IngressClass)
+    }
+
     /// Returns whether objects of the kind are in namespaces.
     pub(crate) fn is_namespaced(self) -> bool {
-        !matches!(self, Kind::GatewayClass | Kind::Namespace)
+        !matches!(self, Kind::GatewayClass | Kind::IngressClass | Kind::Namespace)
     }
 
     /// Returns whether only the metadata of objects are asked for.
@@ -157,7 +174,7 @@ impl Kind {
 
     /// Returns whether Weir writes the status of the kind.
     pub(crate) fn has_status(self) -> bool {
-        self.is_gateway_api() && self != Kind::ReferenceGrant
+        self == Kind::Ingress || self.is_gateway_api() && self != Kind::ReferenceGrant
     }
 
     /// Returns the kind of a route of the Gateway API.

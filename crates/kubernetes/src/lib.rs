@@ -29,6 +29,7 @@ mod kinds;
 mod lease;
 mod limit;
 mod manager;
+mod notices;
 mod pace;
 mod queue;
 mod resolver;

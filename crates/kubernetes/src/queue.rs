@@ -1,7 +1,7 @@
 //! Which write is due: bounded concurrency, the oldest first, failed ones again after a while. Pure: time is an argument.
 //!
 //! A write that failed waits for the end of its backoff, whatever happens. One that was only postponed begins as soon as
-//! it is asked for: its object has changed.
+//! it is asked for: its object has changed. One that is repeated was done, and does not count as waiting.
 //!
 //! The queue has names, not contents: what is written is decided when a write begins, so only the newest counts.
 
@@ -29,6 +29,8 @@ pub(crate) enum Ended {
 enum Why {
     Failed,
     Postponed,
+    /// It was done, and is repeated.
+    Repeated,
 }
 
 /// Writes that wait or are under way.
@@ -66,7 +68,7 @@ impl<T: Clone + Ord + Hash> Queue<T> {
         }
         match self.due.get(&one) {
             Some((_, Why::Failed)) => return,
-            Some((at, Why::Postponed)) => {
+            Some((at, Why::Postponed | Why::Repeated)) => {
                 self.later.remove(&(*at, one.clone()));
                 self.due.remove(&one);
             }
@@ -127,6 +129,11 @@ impl<T: Clone + Ord + Hash> Queue<T> {
         self.wait(one, now, wait, Why::Postponed);
     }
 
+    /// Begins a write again after a while. It does not count as waiting.
+    pub(crate) fn repeat(&mut self, one: T, now: Moment, wait: Duration) {
+        self.wait(one, now, wait, Why::Repeated);
+    }
+
     fn wait(&mut self, one: T, now: Moment, wait: Duration, why: Why) {
         let at = now + wait;
         if let Some((before, _)) = self.due.insert(one.clone(), (at, why)) {
@@ -135,7 +142,7 @@ impl<T: Clone + Ord + Hash> Queue<T> {
         self.later.insert((at, one));
     }
 
-    /// Returns when the next write is due that failed or was postponed.
+    /// Returns when the next write is due that failed, was postponed, or is repeated.
     pub(crate) fn due(&self) -> Option<Moment> {
         self.later.first().map(|(at, _)| *at)
     }
@@ -147,7 +154,8 @@ impl<T: Clone + Ord + Hash> Queue<T> {
 
     /// Returns how many writes wait or are under way.
     pub(crate) fn len(&self) -> usize {
-        self.waiting.len() + self.running.len() + self.later.len()
+        let later = self.due.values().filter(|(_, why)| *why != Why::Repeated).count();
+        self.waiting.len() + self.running.len() + later
     }
 
     /// Forgets all that have not begun.
@@ -224,6 +232,10 @@ mod tests {
         queue.end(&"a", Ended::Done, at(1), 1.0);
         queue.postpone("a", at(1), Duration::from_secs(1));
         assert_eq!(queue.begin(at(1001)), Some("a"));
+        queue.end(&"a", Ended::Done, at(1001), 1.0);
+        queue.repeat("a", at(1001), Duration::from_secs(1));
+        assert_eq!((queue.len(), queue.due()), (0, Some(at(2001))));
+        assert_eq!(queue.begin(at(2001)), Some("a"));
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use gateway::ir;
 use gateway::objects::Key;
-use gateway::objects::gateway::Address;
+use gateway::objects::gateway::{Address, Gateway};
 use gateway::pods::ServicePortKey;
 use gateway::resolve::incremental::{Changes, Routes};
-use gateway::resolve::status::Statuses;
-use gateway::resolve::{Surroundings, World, assemble};
+use gateway::resolve::ingress::Ingresses;
+use gateway::resolve::status::{Notice, Statuses};
+use gateway::resolve::{Outcome, Surroundings, World, assemble};
 
 use crate::expose::{pool, service};
 use crate::settings::{Exposure, Settings};
@@ -23,6 +24,7 @@ pub(crate) struct Resolver {
     features: Vec<&'static str>,
     exposure: Exposure,
     routes: Routes,
+    ingresses: Ingresses,
     /// The Gateways of the last result.
     gateways: Arc<BTreeMap<Key, Arc<ir::Gateway>>>,
 }
@@ -34,6 +36,8 @@ pub(crate) struct Resolution {
     pub(crate) gateways: Arc<BTreeMap<Key, Arc<ir::Gateway>>>,
     pub(crate) bindings: BTreeMap<(Key, u16), SocketAddr>,
     pub(crate) statuses: Statuses,
+    /// What users should know about objects without conditions.
+    pub(crate) notices: Vec<Notice>,
     /// The ports of Services that Gateways use.
     pub(crate) ports: BTreeSet<ServicePortKey>,
 }
@@ -43,13 +47,14 @@ impl Resolver {
         Resolver {
             settings: gateway::resolve::Settings {
                 controller_name: Arc::clone(&settings.controller_name),
-                ingress_controller_name: gateway::resolve::INGRESS_CONTROLLER.into(),
+                ingress_controller_name: Arc::clone(&settings.ingress_controller_name),
                 allow_external_names: settings.allow_external_names,
                 checks: settings.checks,
             },
             features: settings.features.clone(),
             exposure: settings.exposure.clone(),
             routes: Routes::default(),
+            ingresses: Ingresses::default(),
             gateways: Arc::default(),
         }
     }
@@ -61,21 +66,25 @@ impl Resolver {
 
     /// Returns whether a change can change the result.
     pub(crate) fn is_concerned(&self, store: &Store, changes: &Changes) -> bool {
-        self.routes.are_concerned(&store.objects, changes)
+        self.routes.are_concerned(&store.objects, changes) || self.ingresses.are_concerned(changes)
     }
 
     /// Resolves what a change concerns.
     pub(crate) fn resolve(&mut self, store: &Store, changes: &Changes) -> Resolution {
         let world = World::new(&store.objects, &self.settings);
         self.routes.update(&world, changes);
+        self.ingresses.update(&world, changes);
         let exposed = match &self.exposure {
             Exposure::Services { listen, .. } => Exposed::by_services(store, *listen),
-            Exposure::Pool { addresses } => Exposed::by_pool(store, &world, addresses),
+            Exposure::Pool { addresses } => {
+                Exposed::by_pool(store, &world, self.ingresses.implied(), addresses)
+            }
         };
         let addresses = &exposed.addresses;
         let surroundings = Surroundings { features: &self.features, addresses };
-        let outcome = assemble(&world, &self.routes, surroundings);
-        self.share(outcome.gateways);
+        let mut outcome = assemble(&world, &self.routes, surroundings);
+        self.ingresses.add(&mut outcome, surroundings);
+        self.share(std::mem::take(&mut outcome.gateways));
         let gateways = Arc::clone(&self.gateways);
         let bindings = gateways.iter().flat_map(|(key, gateway)| {
             let ports = gateway.ports.keys();
@@ -89,7 +98,8 @@ impl Resolver {
         let used = gateways.values().flat_map(|gateway| gateway.services.values());
         let used = used.filter(|port| port.external_name.is_none());
         let ports = used.map(|port| (port.service.clone(), port.name.clone())).collect();
-        Resolution { gateways, bindings, statuses: outcome.statuses, ports }
+        let Outcome { statuses, notices, .. } = outcome;
+        Resolution { gateways, bindings, statuses, notices, ports }
     }
 
     /// Keeps Gateways that have not changed, so that the caller sees by the pointer that it need not build them again.
@@ -131,10 +141,23 @@ impl Exposed {
         Exposed { addresses: addresses.collect(), listen: Listen::Targets(listen, existing) }
     }
 
-    fn by_pool(store: &Store, world: &World<'_>, pool: &[IpAddr]) -> Exposed {
+    fn by_pool<'k>(
+        store: &Store,
+        world: &World<'_>,
+        implied: impl Iterator<Item = &'k Key>,
+        pool: &[IpAddr],
+    ) -> Exposed {
         let accepted = world.plans.gateways.values().filter(|plan| plan.rejected.is_none());
-        let accepted: Vec<_> = accepted.map(|plan| plan.gateway).collect();
-        let assigned = pool::assign(pool, &accepted, &store.addresses);
+        let implied: Vec<Gateway> = implied.map(service::implied).collect();
+        let mut present = store.addresses.clone();
+        present.extend(implied.iter().map(|one| {
+            let key = one.metadata.key();
+            let addresses = store.ingress_addresses(&key.name);
+            (key, addresses)
+        }));
+        let accepted = accepted.map(|plan| plan.gateway).chain(&implied);
+        let accepted: Vec<&Gateway> = accepted.collect();
+        let assigned = pool::assign(pool, &accepted, &present);
         let addresses = assigned.iter().map(|(key, address)| {
             let address = Address { value: Some(address.to_string()), ..Address::default() };
             (key.clone(), vec![address])

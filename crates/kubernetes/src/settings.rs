@@ -15,6 +15,8 @@ pub struct Settings {
     pub kubeconfig: Option<PathBuf>,
     /// Weir's name in GatewayClasses, such as [`model::GATEWAY_CONTROLLER`].
     pub controller_name: Arc<str>,
+    /// Weir's name in IngressClasses.
+    pub ingress_controller_name: Arc<str>,
     /// The namespaces to watch, at most 64. `None`: all of the cluster. GatewayClasses and Namespaces have no namespace,
     /// and are always watched.
     pub namespaces: Option<Vec<Arc<str>>>,

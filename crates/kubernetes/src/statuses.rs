@@ -75,18 +75,21 @@ impl Wants {
         let route = |(kind, key): &(_, Key)| Some((Kind::of_route(*kind)?, key.clone()));
         differing(&before.routes, &now.routes, route, &mut changed);
         differing(&before.policies, &now.policies, of(Kind::BackendTlsPolicy), &mut changed);
+        differing(&before.ingresses, &now.ingresses, of(Kind::Ingress), &mut changed);
         changed
     }
 
     /// Returns all objects that have or should have a status of Weir.
     pub(crate) fn all(&self, store: &Store) -> Vec<Id> {
-        let Statuses { classes, gateways, listener_sets, routes, policies: _ } = &*self.statuses;
+        let Statuses { classes, gateways, listener_sets, routes, policies: _, ingresses } =
+            &*self.statuses;
         let of = |kind: Kind| move |key: &Key| (kind, key.clone());
         let mut all: Vec<Id> = classes.keys().map(of(Kind::GatewayClass)).collect();
         all.extend(gateways.keys().map(of(Kind::Gateway)));
         all.extend(listener_sets.keys().map(of(Kind::ListenerSet)));
         let route = |(kind, key): &(_, Key)| Some((Kind::of_route(*kind)?, key.clone()));
         all.extend(routes.keys().filter_map(route));
+        all.extend(ingresses.keys().map(of(Kind::Ingress)));
         // One that no Gateway uses any more may still have a status.
         all.extend(store.objects.policies.keys().map(of(Kind::BackendTlsPolicy)));
         all
@@ -105,6 +108,7 @@ impl Wants {
             Kind::GatewayClass => statuses.classes.get(&id.1).map(Wanted::Class),
             Kind::Gateway => statuses.gateways.get(&id.1).map(Wanted::Gateway),
             Kind::ListenerSet => statuses.listener_sets.get(&id.1).map(Wanted::ListenerSet),
+            Kind::Ingress => statuses.ingresses.get(&id.1).map(Wanted::Ingress),
             Kind::BackendTlsPolicy => {
                 Some(Wanted::Policy(statuses.policies.get(&id.1).unwrap_or(&unused)))
             }

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use gateway::objects::Key;
 use gateway::objects::core::EndpointSlice;
 use gateway::objects::gateway::Address;
+use gateway::objects::ingress::Ingress;
 use gateway::pods::ServicePortKey;
 use gateway::pods::{self, Pod};
 use gateway::resolve::incremental::Changes;
 use gateway::resolve::references;
 use gateway::resolve::{Objects, Settings};
+use serde_json::Value;
 
-use crate::expose::service::OwnService;
+use crate::expose::service::{self, OwnService};
 use crate::item::{self, Contents, Facts, Item, Object};
 use crate::kinds::{Kind, Source};
 use crate::text::is_older;
@@ -151,71 +153,78 @@ impl Store {
     }
 
     fn put(&mut self, kind: Kind, key: &Key, object: Object) {
-        let Store { objects, dirty, .. } = self;
-        let changes = &mut dirty.changes;
-        let mut is_new_route = false;
-        match object {
-            Object::Class(one) => {
-                let is_changed = replaces(&mut objects.classes, key, one, |a, b| a == b);
-                changes.is_all |= is_changed;
-                dirty.has_references |= is_changed;
-            }
+        let objects = &mut self.objects;
+        let is_changed = match object {
+            Object::Class(one) => replaces(&mut objects.classes, key, one, |a, b| a == b),
             Object::Gateway(one, addresses) => {
-                let is_changed = replaces(&mut objects.gateways, key, one, |a, b| a == b);
-                changes.is_all |= is_changed;
-                dirty.has_references |= is_changed;
                 let before = self.addresses.insert(key.clone(), addresses);
-                dirty.has_exposure |= before.as_ref() != self.addresses.get(key);
+                self.dirty.has_exposure |= before.as_ref() != self.addresses.get(key);
+                replaces(&mut objects.gateways, key, one, |a, b| a == b)
             }
             Object::ListenerSet(one) => {
-                let is_changed = replaces(&mut objects.listener_sets, key, one, |a, b| a == b);
-                changes.is_all |= is_changed;
-                dirty.has_references |= is_changed;
+                replaces(&mut objects.listener_sets, key, one, |a, b| a == b)
             }
-            Object::Http(one) => {
-                is_new_route = replaces(&mut objects.http_routes, key, one, |a, b| a == b);
-            }
-            Object::Grpc(one) => {
-                is_new_route = replaces(&mut objects.grpc_routes, key, one, |a, b| a == b);
-            }
+            Object::Http(one) => replaces(&mut objects.http_routes, key, one, |a, b| a == b),
+            Object::Grpc(one) => replaces(&mut objects.grpc_routes, key, one, |a, b| a == b),
             Object::Connection(one) => {
                 let is_tcp = kind == Kind::TcpRoute;
                 let routes = if is_tcp { &mut objects.tcp_routes } else { &mut objects.tls_routes };
-                is_new_route = replaces(routes, key, one, |a, b| a == b);
+                replaces(routes, key, one, |a, b| a == b)
             }
-            Object::Grant(one) => {
-                let is_changed = replaces(&mut objects.grants, key, one, |a, b| a.spec == b.spec);
-                changes.is_all |= is_changed;
-                dirty.has_references |= is_changed;
-            }
-            Object::Policy(one) => {
-                let is_changed = replaces(&mut objects.policies, key, one, |a, b| a == b);
-                changes.is_all |= is_changed;
-                dirty.has_references |= is_changed;
+            Object::Grant(one) => replaces(&mut objects.grants, key, one, |a, b| a.spec == b.spec),
+            Object::Policy(one) => replaces(&mut objects.policies, key, one, |a, b| a == b),
+            Object::Ingress(one) => replaces(&mut objects.ingresses, key, one, |a, b| a == b),
+            Object::IngressClass(one) => {
+                replaces(&mut objects.ingress_classes, key, one, |a, b| a == b)
             }
             Object::Namespace(one) => {
                 let labels = |a: &_, b: &_| is_labelled_alike(a, b);
-                let is_changed = replaces(&mut objects.namespaces, key, one, labels);
-                changes.is_all |= is_changed;
-                dirty.has_references |= is_changed;
+                replaces(&mut objects.namespaces, key, one, labels)
             }
             Object::Service(one) => {
-                if replaces(&mut objects.services, key, one, |a, b| a.spec == b.spec) {
-                    changes.services.insert(key.clone());
-                }
+                replaces(&mut objects.services, key, one, |a, b| a.spec == b.spec)
             }
-            Object::Slice(one) => self.put_slice(key, one),
-            Object::Metadata => {}
+            Object::Slice(one) => return self.put_slice(key, one),
+            Object::Metadata => return,
             Object::OwnService(existing) => {
                 let before = match existing {
                     Some(existing) => self.own_services.insert(key.clone(), *existing),
                     None => self.own_services.remove(key),
                 };
-                dirty.has_exposure |= before.as_ref() != self.own_services.get(key);
+                self.dirty.has_exposure |= before.as_ref() != self.own_services.get(key);
+                return;
             }
+        };
+        if is_changed {
+            self.note_change(kind, key);
         }
-        if let Some(kind) = kind.route().filter(|_| is_new_route) {
-            self.dirty.changes.routes.insert((kind, key.clone()));
+    }
+
+    /// Notes what has to be resolved again, since an object has changed, appeared or gone.
+    fn note_change(&mut self, kind: Kind, key: &Key) {
+        let changes = &mut self.dirty.changes;
+        match kind {
+            Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute => {
+                changes.routes.extend(kind.route().map(|kind| (kind, key.clone())));
+            }
+            Kind::Service => {
+                changes.services.insert(key.clone());
+            }
+            Kind::Ingress => {
+                changes.ingresses.insert(key.clone());
+                self.dirty.has_references = true;
+            }
+            Kind::GatewayClass
+            | Kind::Gateway
+            | Kind::ListenerSet
+            | Kind::ReferenceGrant
+            | Kind::BackendTlsPolicy
+            | Kind::IngressClass
+            | Kind::Namespace => {
+                changes.is_all = true;
+                self.dirty.has_references = true;
+            }
+            Kind::EndpointSlice | Kind::Secret | Kind::ConfigMap | Kind::OwnService => {}
         }
     }
 
@@ -255,62 +264,37 @@ impl Store {
         if kind.has_status() {
             self.facts.remove(&id);
         }
-        let Store { objects, dirty, .. } = self;
-        let changes = &mut dirty.changes;
-        match kind {
-            Kind::GatewayClass => {
-                let is_known = objects.classes.remove(key).is_some();
-                changes.is_all |= is_known;
-                dirty.has_references |= is_known;
-            }
+        let objects = &mut self.objects;
+        let is_known = match kind {
+            Kind::GatewayClass => objects.classes.remove(key).is_some(),
             Kind::Gateway => {
-                let is_known = objects.gateways.remove(key).is_some();
-                changes.is_all |= is_known;
-                dirty.has_references |= is_known;
                 self.addresses.remove(key);
+                objects.gateways.remove(key).is_some()
             }
-            Kind::ListenerSet => {
-                let is_known = objects.listener_sets.remove(key).is_some();
-                changes.is_all |= is_known;
-                dirty.has_references |= is_known;
-            }
-            Kind::ReferenceGrant => {
-                let is_known = objects.grants.remove(key).is_some();
-                changes.is_all |= is_known;
-                dirty.has_references |= is_known;
-            }
-            Kind::BackendTlsPolicy => {
-                let is_known = objects.policies.remove(key).is_some();
-                changes.is_all |= is_known;
-                dirty.has_references |= is_known;
-            }
-            Kind::Namespace => {
-                let is_known = objects.namespaces.remove(key).is_some();
-                changes.is_all |= is_known;
-                dirty.has_references |= is_known;
-            }
-            Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute => {
-                let is_known = match kind {
-                    Kind::HttpRoute => objects.http_routes.remove(key).is_some(),
-                    Kind::GrpcRoute => objects.grpc_routes.remove(key).is_some(),
-                    Kind::TlsRoute => objects.tls_routes.remove(key).is_some(),
-                    _ => objects.tcp_routes.remove(key).is_some(),
-                };
-                if let Some(kind) = kind.route().filter(|_| is_known) {
-                    changes.routes.insert((kind, key.clone()));
-                }
-            }
-            Kind::Service => {
-                if objects.services.remove(key).is_some() {
-                    changes.services.insert(key.clone());
-                }
-            }
-            Kind::EndpointSlice => self.delete_slice(key),
+            Kind::ListenerSet => objects.listener_sets.remove(key).is_some(),
+            Kind::ReferenceGrant => objects.grants.remove(key).is_some(),
+            Kind::BackendTlsPolicy => objects.policies.remove(key).is_some(),
+            Kind::Ingress => objects.ingresses.remove(key).is_some(),
+            Kind::IngressClass => objects.ingress_classes.remove(key).is_some(),
+            Kind::Namespace => objects.namespaces.remove(key).is_some(),
+            Kind::HttpRoute => objects.http_routes.remove(key).is_some(),
+            Kind::GrpcRoute => objects.grpc_routes.remove(key).is_some(),
+            Kind::TlsRoute => objects.tls_routes.remove(key).is_some(),
+            Kind::TcpRoute => objects.tcp_routes.remove(key).is_some(),
+            Kind::Service => objects.services.remove(key).is_some(),
+            Kind::EndpointSlice => return self.delete_slice(key),
             Kind::Secret | Kind::ConfigMap => {
                 let is_known = self.versions.remove(&id).is_some();
-                dirty.has_references |= is_known && self.referred.contains(&id);
+                self.dirty.has_references |= is_known && self.referred.contains(&id);
+                return;
             }
-            Kind::OwnService => dirty.has_exposure |= self.own_services.remove(key).is_some(),
+            Kind::OwnService => {
+                self.dirty.has_exposure |= self.own_services.remove(key).is_some();
+                return;
+            }
+        };
+        if is_known {
+            self.note_change(kind, key);
         }
     }
 
@@ -390,6 +374,19 @@ impl Store {
         };
     }
 
+    /// Returns the addresses that the status of an Ingress of this class has.
+    pub(crate) fn ingress_addresses(&self, class: &str) -> Vec<Address> {
+        let is_of_class =
+            |one: &&Arc<Ingress>| one.spec.ingress_class_name.as_deref() == Some(class);
+        let ingresses = self.objects.ingresses.values().filter(is_of_class);
+        let mut known = ingresses.filter_map(|ingress| {
+            let facts = self.facts.get(&(Kind::Ingress, ingress.metadata.key()))?;
+            let status: Value = serde_json::from_str(&facts.status).ok()?;
+            Some(service::addresses(&status["loadBalancer"]["ingress"]))
+        });
+        known.find(|addresses| !addresses.is_empty()).unwrap_or_default()
+    }
+
     /// Takes what has changed for routes and Gateways.
     pub(crate) fn take_changes(&mut self) -> Changes {
         std::mem::take(&mut self.dirty.changes)
@@ -414,6 +411,8 @@ impl Store {
             Kind::TcpRoute => objects.tcp_routes.keys().cloned().collect(),
             Kind::ReferenceGrant => objects.grants.keys().cloned().collect(),
             Kind::BackendTlsPolicy => objects.policies.keys().cloned().collect(),
+            Kind::Ingress => objects.ingresses.keys().cloned().collect(),
+            Kind::IngressClass => objects.ingress_classes.keys().cloned().collect(),
             Kind::Namespace => objects.namespaces.keys().cloned().collect(),
             Kind::Service => objects.services.keys().cloned().collect(),
             Kind::EndpointSlice => self.service_of.keys().cloned().collect(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::objects::Key;
-use gateway::resolve::status::Statuses;
+use gateway::resolve::status::{Notice, Statuses};
 use http::Method;
 use model::Moment;
 use serde_json::{Value, json};
@@ -18,10 +18,12 @@ use crate::expose::service;
 use crate::failure::{Cause, Failure};
 use crate::item::{self, Facts};
 use crate::kinds::{Kind, Versions};
+use crate::notices::{self, Notices};
 use crate::pace::Pace;
 use crate::queue::{Ended, Queue};
 use crate::statuses::{Decision, Patch, Wants};
 use crate::store::{Id, Store};
+use crate::text;
 
 /// At most this many writes at a time.
 const CONCURRENCY_MAX: usize = 8;
@@ -37,6 +39,8 @@ pub(crate) enum Write {
     Unwanted(Key),
     /// A status.
     Status(Id),
+    /// An event of the API, by namespace and name.
+    Event(Key),
 }
 
 /// What is sent for a write.
@@ -49,7 +53,7 @@ pub(crate) enum Job {
         kind: Kind,
         patch: Box<Patch>,
     },
-    /// Creates or updates a Service.
+    /// Creates or updates a Service or an event.
     Apply { path: String, body: Box<Value> },
     /// Deletes a Service, if it is the one that is known.
     Delete { path: String, options: Value },
@@ -72,12 +76,15 @@ enum Due {
     Nothing,
     /// It is looked at again after a while.
     Wait(Duration),
+    /// It was done, and is done again after a while.
+    Repeat(Duration),
     Job(Job),
 }
 
 /// All writes.
 pub(crate) struct Writer {
     wants: Wants,
+    notices: Notices,
     queue: Queue<Write>,
     pace: Pace,
     /// The wanted Services, by Gateway.
@@ -95,6 +102,7 @@ impl Writer {
     pub(crate) fn new(controller_name: Arc<str>) -> Writer {
         Writer {
             wants: Wants::new(controller_name),
+            notices: Notices::default(),
             queue: Queue::new(CONCURRENCY_MAX),
             pace: Pace::default(),
             services: BTreeMap::new(),
@@ -109,6 +117,13 @@ impl Writer {
     pub(crate) fn set_statuses(&mut self, statuses: Arc<Statuses>) {
         for id in self.wants.set(statuses) {
             self.queue.push(Write::Status(id));
+        }
+    }
+
+    /// Sets the wanted events.
+    pub(crate) fn set_notices(&mut self, notices: Vec<Notice>) {
+        for event in self.notices.set(notices) {
+            self.queue.push(Write::Event(event));
         }
     }
 
@@ -153,6 +168,10 @@ impl Writer {
         self.wants.forget();
         for id in self.wants.all(store) {
             self.queue.push(Write::Status(id));
+        }
+        self.notices.forget();
+        for event in self.notices.all() {
+            self.queue.push(Write::Event(event.clone()));
         }
         self.touch_services();
     }
@@ -199,6 +218,7 @@ impl Writer {
                 Write::Status(id) => self.status(id, store, versions, now, time),
                 Write::Service(gateway) => self.service(gateway, store, now),
                 Write::Unwanted(service) => self.delete(service, store),
+                Write::Event(event) => self.event(event, now, time),
             };
             match due {
                 Due::Job(job) => {
@@ -209,6 +229,10 @@ impl Writer {
                 Due::Wait(wait) => {
                     self.queue.end(&write, Ended::Done, now, 0.0);
                     self.queue.postpone(write, now, wait);
+                }
+                Due::Repeat(wait) => {
+                    self.queue.end(&write, Ended::Done, now, 0.0);
+                    self.queue.repeat(write, now, wait);
                 }
             }
         }
@@ -225,13 +249,25 @@ impl Writer {
         match self.wants.decide(id, store, now, time) {
             Decision::Keep => Due::Nothing,
             Decision::Wait(wait) => Due::Wait(wait),
-            Decision::Write(patch) => match versions.get(&id.0) {
+            Decision::Write(patch) => match version(id.0, versions) {
                 Some(version) => {
                     let path = path(id.0, version, &id.1);
                     Due::Job(Job::Patch { path, kind: id.0, patch })
                 }
                 None => Due::Nothing,
             },
+        }
+    }
+
+    fn event(&self, event: &Key, now: Moment, time: &str) -> Due {
+        match self.notices.decide(event, now, time) {
+            notices::Decision::Keep => Due::Nothing,
+            notices::Decision::Wait(wait) => Due::Repeat(wait),
+            notices::Decision::Write(body) => {
+                let Key { namespace, name } = event;
+                let path = format!("/api/v1/namespaces/{namespace}/events/{name}");
+                Due::Job(Job::Apply { path, body: Box::new(body) })
+            }
         }
     }
 
@@ -296,6 +332,11 @@ impl Writer {
             {
                 self.applied.note(gateway, applied, now);
             }
+            if let Write::Event(event) = &write {
+                let again = self.notices.written(event, now, &text::time(os::clock::wall()));
+                self.queue.repeat(write, now, again);
+                return None;
+            }
             let (Write::Status(id), Some(patch)) = (&write, patch) else { return None };
             self.wants.written(id, &patch, now);
             let object = format!("{} {}", id.0.name(), id.1);
@@ -351,6 +392,11 @@ impl Writer {
     }
 }
 
+/// Returns the version of a kind. `None`: the API server does not have it.
+fn version(kind: Kind, versions: &Versions) -> Option<&'static str> {
+    if kind.is_gateway_api() { versions.get(&kind).copied() } else { Some("v1") }
+}
+
 fn path(kind: Kind, version: &str, key: &Key) -> String {
     format!("{}/{}", kind.path(version, Some(&key.namespace)), key.name)
 }
@@ -361,6 +407,7 @@ fn what(write: &Write) -> String {
         Write::Status((kind, key)) => format!("write the status of {} {key}", kind.name()),
         Write::Service(gateway) => format!("write the Service for Gateway {gateway}"),
         Write::Unwanted(service) => format!("delete Service {service}"),
+        Write::Event(event) => format!("write event {event}"),
     }
 }
 
@@ -370,6 +417,7 @@ fn subject(write: &Write) -> String {
         Write::Status((kind, _)) => format!("patch {}/status", kind.plural()),
         Write::Service(_) => "patch and create services".to_owned(),
         Write::Unwanted(_) => "delete services".to_owned(),
+        Write::Event(_) => "patch and create events".to_owned(),
     }
 }
 
@@ -441,7 +489,8 @@ fn is_gone(write: &Write, store: &Store) -> bool {
     match write {
         Write::Status(id) => store.facts(id).is_none(),
         Write::Service(_) => false,
-        Write::Unwanted(_) => true,
+        // The namespace may be gone.
+        Write::Unwanted(_) | Write::Event(_) => true,
     }
 }
 

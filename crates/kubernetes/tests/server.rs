@@ -10,7 +10,7 @@
 
 mod fake;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -35,6 +35,7 @@ fn settings(cluster: &Cluster) -> Settings {
     Settings {
         kubeconfig: Some(cluster.kubeconfig()),
         controller_name: "a.example/weir".into(),
+        ingress_controller_name: "a.example/weir-ingress".into(),
         namespaces: None,
         identity: "weir-0".into(),
         namespace: "weir".into(),
@@ -469,7 +470,8 @@ async fn only_one_instance_writes() {
     // Both listen where the Service of the leader says.
     let key = (Key::new("n", "gw"), 80);
     let binding = wait("a binding", || second.served().bindings.get(&key).copied()).await;
-    assert_eq!(first.served().bindings[&key], binding);
+    let of_first = wait("the same", || first.served().bindings.get(&key).copied()).await;
+    assert_eq!(of_first, binding);
     wait("the first status", || cluster.get("httproutes", "n", "r")?.get("status").map(drop)).await;
     assert!(!second.health().is_leading);
     // It gives the Lease up when its drain begins, and goes on reading.
@@ -972,7 +974,9 @@ async fn a_credential_plugin_that_does_not_end_blocks_nothing() {
     let go = std::env::temp_dir().join(format!("weir-plugin-{}", std::process::id()));
     let _ = std::fs::remove_file(&go);
     let go = go.display().to_string();
-    let hangs = format!("touch {go}.begun; while [ ! -e {go} ]; do sleep 0.05; done");
+    // It ends some time, whatever becomes of the test.
+    let loops = format!("for n in $(seq 3000); do [ -e {go} ] && exit; sleep 0.05; done");
+    let hangs = format!("touch {go}.begun; {loops}");
     let weir = start(plugin("-hangs", &hangs));
     wait("the plugin", || std::fs::exists(format!("{go}.begun")).unwrap().then_some(())).await;
     // Its thread would wait for the plugin for ever.
@@ -1028,4 +1032,109 @@ async fn a_credential_plugin_that_does_not_renew_its_token_runs_once() {
     assert_eq!(runs(), 2);
     weir.handle.stop();
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+fn ingress_class() -> Value {
+    json!({"kind": "IngressClass", "metadata": {"name": "i"}, "spec": {"controller": "a.example/weir-ingress"}})
+}
+
+fn ingress(name: &str) -> Value {
+    json!({
+        "kind": "Ingress",
+        "metadata": {"namespace": "n", "name": name, "annotations": {
+            "nginx.ingress.kubernetes.io/server-snippet": "return 200;"
+        }},
+        "spec": {"ingressClassName": "i", "rules": [{"host": format!("{name}.example"), "http": {"paths": [
+            {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "s", "port": {"number": 80}}}}
+        ]}}]}
+    })
+}
+
+/// Returns the names of the Ingresses that are served.
+fn ingresses(weir: &Weir) -> BTreeSet<String> {
+    let served = weir.served();
+    let gateway = served.gateways.get(&Key::new("", "i"));
+    let listeners = gateway.iter().flat_map(|gateway| gateway.ports.values().flatten());
+    let routes = listeners.flat_map(|listener| &*listener.routes);
+    routes.map(|attached| attached.route.key.name.to_string()).collect()
+}
+
+#[tokio::test]
+async fn ingresses_have_a_service_statuses_and_events() {
+    let cluster = cluster();
+    cluster.put(ingress_class());
+    cluster.put(ingress("shop"));
+    let weir = start(settings(&cluster));
+    weir.obey();
+    let find = || {
+        let state = cluster.state.lock().unwrap();
+        let services = state.data.objects["services"].values();
+        let is_it = |one: &&Value| text(one, "/metadata/name").starts_with("weir-ingress-i-");
+        services.into_iter().find(is_it).cloned()
+    };
+    let mut made = wait("a Service", find).await;
+    assert_eq!(made["spec"]["ports"][0]["port"], 80);
+    let key = (Key::new("", "i"), 80);
+    wait("a binding", || weir.served().bindings.get(&key).copied()).await;
+    made["status"] = json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}});
+    cluster.put(made);
+    wait("an address", || {
+        let ingress = cluster.get("ingresses", "n", "shop")?;
+        (text(&ingress, "/status/loadBalancer/ingress/0/ip") == "192.0.2.1").then_some(())
+    })
+    .await;
+    let events = || {
+        let state = cluster.state.lock().unwrap();
+        let events = state.data.objects.get("events").into_iter().flat_map(BTreeMap::values);
+        events.cloned().collect::<Vec<_>>()
+    };
+    let event = wait("an event", || events().first().cloned()).await;
+    let ingress_uid = cluster.get("ingresses", "n", "shop").unwrap()["metadata"]["uid"].clone();
+    assert_eq!(event["involvedObject"]["uid"], ingress_uid);
+    assert!(text(&event, "/message").contains("server-snippet"), "{event}");
+
+    // The annotations change: another event is not written again, and what is gone is not either.
+    let mut plain = ingress("shop");
+    plain["metadata"]["annotations"] = json!({});
+    cluster.put(plain);
+    cluster.put(ingress("more"));
+    wait("both", || (ingresses(&weir).len() == 2).then_some(())).await;
+    wait("an event on the other", || {
+        events().iter().any(|one| text(one, "/involvedObject/name") == "more").then_some(())
+    })
+    .await;
+    wait("the end of all writes", || (weir.health().writes_waiting == 0).then_some(())).await;
+    assert!(events().iter().all(|one| one["count"] == 1));
+    // Without Ingresses there is no Service.
+    cluster.delete("ingresses", "n", "shop");
+    cluster.delete("ingresses", "n", "more");
+    wait("no port", || weir.served().bindings.get(&key).is_none().then_some(())).await;
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn gateways_are_served_without_permissions_for_ingresses() {
+    let cluster = cluster();
+    cluster.put(ingress_class());
+    cluster.put(ingress("shop"));
+    cluster.fail("networking.k8s.io/v1/namespaces/n/ingresses", 403);
+    cluster.fail("/ingressclasses", 403);
+    let settings = Settings { namespaces: Some(vec!["n".into()]), ..settings(&cluster) };
+    let weir = start(settings);
+    weir.obey();
+    weir.wait_for_routes(&["r"]).await;
+    wait("the report", || {
+        let forbidden = &weir.health().forbidden;
+        let is_reported = forbidden.contains("list ingresses of namespace n")
+            && forbidden.contains("list ingressclasses");
+        is_reported.then_some(())
+    })
+    .await;
+    let health = weir.health();
+    assert!(health.failing.is_empty() && health.not_followed_since.is_none(), "{health:?}");
+    assert!(!weir.has_event(|event| matches!(event, Event::Skipped { .. })), "it is served");
+    cluster.fail("networking.k8s.io/v1/namespaces/n/ingresses", 0);
+    cluster.fail("/ingressclasses", 0);
+    wait("the Ingress", || (ingresses(&weir) == ["shop".to_owned()].into()).then_some(())).await;
+    weir.handle.stop();
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use admin::Source;
 use gateway::pods::PodSets;
-use gateway::resolve::Checks;
+use gateway::resolve::{Checks, INGRESS_CONTROLLER};
 use gateway::served::{InForce, Served};
 use gateway::{ir, parts};
 use kubernetes::{Event, Exposure, Handle, Health, Settings};
-use model::{GatewayExposure, Kubernetes, Moment, Snapshot};
+use model::{GATEWAY_CONTROLLER, GatewayExposure, Kubernetes, Moment, Snapshot};
 use tokio::sync::watch;
 
 /// The namespace of a Pod, as its service account has it.
@@ -168,6 +168,12 @@ fn settings(kubernetes: &Kubernetes, zone: Option<Arc<str>>) -> Settings {
     Settings {
         kubeconfig: kubeconfig.clone(),
         controller_name: Arc::clone(controller),
+        // Another installation in the cluster has another name, in both.
+        ingress_controller_name: if **controller == *GATEWAY_CONTROLLER {
+            INGRESS_CONTROLLER.into()
+        } else {
+            Arc::clone(controller)
+        },
         namespaces: (!namespaces.is_empty()).then(|| namespaces.clone()),
         // In a Pod, the host's name is the Pod's.
         identity: os::process::host_name().trim().into(),

@@ -178,7 +178,8 @@ mod tests {
         }));
         objects.policies.insert(Key::new("p", "policy"), policy);
         for (name, controller) in [("in", "a/i"), ("out", "c/d")] {
-            let class = read(json!({"metadata": {"name": name}, "spec": {"controller": controller}}));
+            let class =
+                read(json!({"metadata": {"name": name}, "spec": {"controller": controller}}));
             objects.ingress_classes.insert(Key::new("", name), class);
             let ingress = read(json!({
                 "metadata": {"namespace": "i", "name": name},
@@ -197,7 +198,10 @@ mod tests {
             (shown(secrets), shown(maps))
         };
         let expected = |secrets: &str, maps: &str| (secrets.to_owned(), maps.to_owned());
-        assert_eq!(found(&objects), expected("i/of-in n/of-closed n/one n/own s/four", "n/ca p/ca"));
+        assert_eq!(
+            found(&objects),
+            expected("i/of-in n/of-closed n/one n/own s/four", "n/ca p/ca")
+        );
         // References to other namespaces need a grant.
         let grant = read(json!({
             "metadata": {"namespace": "m", "name": "g"},

@@ -79,6 +79,8 @@ pub struct Statuses {
     pub routes: BTreeMap<(RouteKind, Key), Arc<RouteStatus>>,
     /// BackendTLSPolicies.
     pub policies: BTreeMap<Key, PolicyStatus>,
+    /// Ingresses.
+    pub ingresses: BTreeMap<Key, IngressStatus>,
 }
 
 /// The status of a GatewayClass.

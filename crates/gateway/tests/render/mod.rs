@@ -58,7 +58,7 @@ fn statuses(text: &mut String, outcome: &Outcome) {
 }
 
 fn ingresses(text: &mut String, outcome: &Outcome) {
-    for (key, status) in &outcome.ingresses {
+    for (key, status) in &outcome.statuses.ingresses {
         let addresses = status.addresses.iter().filter_map(|one| one.value.as_deref());
         let addresses: Vec<&str> = addresses.collect();
         line(text, 0, &format!("Ingress {key} at [{}] {:?}", addresses.join(" "), status.ports));

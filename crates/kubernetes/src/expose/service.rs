@@ -15,7 +15,7 @@ use super::pool;
 use super::ports::Targets;
 use crate::text::{label_value, short_digest};
 
-/// The Gateway of a Service, as `namespace/name`.
+/// The Gateway of a Service, as `namespace/name`, or the IngressClass that implies one.
 const GATEWAY: &str = "weir.dev/gateway";
 /// A digest of what Weir wants the Service to be.
 const WANTED: &str = "weir.dev/wanted";
@@ -64,7 +64,8 @@ pub(crate) fn label_selector(controller_name: &str) -> String {
 /// `namespace-name` can be the same for different Gateways.
 pub(crate) fn name(gateway: &Key) -> String {
     const START_BYTES_MAX: usize = 63 - 17;
-    let mut start = format!("weir-{}-{}", gateway.namespace, gateway.name).replace('.', "-");
+    let namespace = if gateway.namespace.is_empty() { "ingress" } else { &*gateway.namespace };
+    let mut start = format!("weir-{namespace}-{}", gateway.name).replace('.', "-");
     start.truncate(start.floor_char_boundary(START_BYTES_MAX));
     format!("{}-{}", start.trim_end_matches('-'), short_digest(&gateway.to_string()))
 }
@@ -73,7 +74,9 @@ pub(crate) fn name(gateway: &Key) -> String {
 pub(crate) fn read(service: &Value) -> Option<OwnService> {
     let metadata = &service["metadata"];
     let spec = &service["spec"];
-    let (namespace, gateway) = metadata["annotations"][GATEWAY].as_str()?.split_once('/')?;
+    let gateway =
+        metadata["annotations"][GATEWAY].as_str().filter(|gateway| !gateway.is_empty())?;
+    let (namespace, gateway) = gateway.split_once('/').unwrap_or(("", gateway));
     let number = |value: &Value| value.as_u64().and_then(|port| u16::try_from(port).ok());
     let ports = spec["ports"].as_array().map_or(&[][..], Vec::as_slice);
     let targets = ports.iter().filter_map(|port| {
@@ -100,7 +103,8 @@ fn intact(spec: &Value) -> Value {
     json!([spec["type"], spec["selector"], spec["loadBalancerIP"], spec["externalTrafficPolicy"]])
 }
 
-fn addresses(ingress: &Value) -> Vec<Address> {
+/// Reads the addresses in the status of a Service of type LoadBalancer, or of an Ingress.
+pub(crate) fn addresses(ingress: &Value) -> Vec<Address> {
     /// The API's limit for a Gateway.
     const ADDRESSES_MAX: usize = 16;
     let ingress = ingress.as_array().map_or(&[][..], Vec::as_slice);
@@ -131,6 +135,14 @@ pub(crate) fn one_per_gateway<'a>(
         chosen.entry(one.gateway.clone()).or_insert(one);
     }
     chosen
+}
+
+/// Returns what an IngressClass implies, as far as exposing it needs a Gateway.
+pub(crate) fn implied(key: &Key) -> Gateway {
+    let mut gateway = Gateway::default();
+    gateway.metadata.name = Arc::clone(&key.name);
+    gateway.spec.gateway_class_name = Arc::clone(&key.name);
+    gateway
 }
 
 /// Returns the Service for a Gateway.
@@ -343,7 +355,7 @@ mod tests {
         for service in [
             json!(null),
             json!({"metadata": {"name": "a"}}),
-            json!({"metadata": {"name": "a", "annotations": {"weir.dev/gateway": "noslash"}}}),
+            json!({"metadata": {"name": "a", "annotations": {"weir.dev/gateway": ""}}}),
         ] {
             assert_eq!(read(&service), None, "{service}");
         }

@@ -284,12 +284,16 @@ impl Manager {
             What::Failed(failure) => {
                 self.health.last_error = Some(Arc::clone(&failure.line));
                 running.failed(failure);
+                // The last kind of a namespace may be left out.
+                if source.kind.is_optional() {
+                    self.reveal_complete();
+                }
             }
         }
         if !is_change {
             // Contents may have become unknown or known, and so may Gateways that are absent.
             self.has_unread |= source.kind.is_fetched();
-            if source.kind == Kind::Gateway {
+            if matches!(source.kind, Kind::Gateway | Kind::IngressClass) {
                 self.set_unwanted();
             }
         }
@@ -392,6 +396,17 @@ impl Running {
             failures: 0,
             forbidden_since: None,
         }
+    }
+
+    /// Returns whether Weir serves without this kind: it has never been allowed to read it, and it need not.
+    fn is_left_out(&self, kind: Kind) -> bool {
+        let is_refused = |one: &Failure| matches!(one.cause, Cause::Forbidden | Cause::NotFound);
+        kind.is_optional() && !self.is_listed && self.failure.as_ref().is_some_and(is_refused)
+    }
+
+    /// Returns whether nothing of this kind is missing.
+    fn is_read(&self, kind: Kind) -> bool {
+        self.is_listed || self.is_left_out(kind)
     }
 
     fn failed(&mut self, failure: Failure) {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use gateway::ir;
 use gateway::objects::Key;
+use gateway::objects::gateway::Gateway;
 use gateway::pods::PodSets;
-use gateway::resolve::status::Statuses;
+use gateway::resolve::status::{Notice, Statuses};
 use gateway::served::{InForce, Served};
 use os::clock::now;
 
@@ -34,7 +35,10 @@ impl Manager {
     pub(super) fn publish(&mut self, resolution: Resolution, in_force: &InForce) {
         let unserved = self.set_services(&resolution);
         self.report_not_exposed(&unserved);
-        let Resolution { gateways, bindings, statuses, ports } = resolution;
+        let Resolution { gateways, bindings, statuses, notices, ports } = resolution;
+        let namespaces = self.settings.namespaces.as_ref();
+        let has_role = |one: &Notice| namespaces.is_none_or(|all| all.contains(&one.key.namespace));
+        self.writer.set_notices(notices.into_iter().filter(has_role).collect());
         self.used = ports;
         // Pods first: a reader of a Service must find its Pods.
         self.publish_pods();
@@ -112,7 +116,9 @@ impl Manager {
     /// begin again.
     pub(super) fn set_unwanted(&mut self) {
         let is_listed = |gateway: &Key| {
-            let source = |namespace| Source { kind: Kind::Gateway, namespace };
+            let is_implied = gateway.namespace.is_empty();
+            let kind = if is_implied { Kind::IngressClass } else { Kind::Gateway };
+            let source = |namespace| Source { kind, namespace };
             let all = self.watches.get(&source(None));
             let watch = all.or_else(|| self.watches.get(&source(Some(gateway.namespace.clone()))));
             // A server that ends watches early still lists all Gateways.
@@ -122,11 +128,11 @@ impl Manager {
                 && watch
                     .is_some_and(|one| one.is_listed && one.failure.as_ref().is_none_or(is_known))
         };
-        let controller_name = &self.settings.controller_name;
+        let names = (&*self.settings.controller_name, &*self.settings.ingress_controller_name);
         let standings = self.store.own_services.values().map(|one| {
             let gateway = &one.gateway;
             let is_listed = is_listed(gateway);
-            (gateway.clone(), standing(&self.store, controller_name, gateway, is_listed))
+            (gateway.clone(), standing(&self.store, names, gateway, is_listed))
         });
         let gone = self.absences.observe(standings, now());
         if !self.is_leading || !self.is_complete {
@@ -162,8 +168,10 @@ impl Manager {
         let allocated = self.ports.allocate(&existing, &wanted);
         let mut services = BTreeMap::new();
         for (key, targets) in allocated.iter().filter(|(_, targets)| !targets.is_empty()) {
-            if let Some(gateway) = self.store.objects.gateways.get(key) {
-                services.insert(key.clone(), service::wanted(&shared, gateway, targets));
+            let stated = self.store.objects.gateways.get(key).map(|one| Gateway::clone(one));
+            let implied = || key.namespace.is_empty().then(|| service::implied(key));
+            if let Some(gateway) = stated.or_else(implied) {
+                services.insert(key.clone(), service::wanted(&shared, &gateway, targets));
             }
         }
         self.writer.set_services(services);

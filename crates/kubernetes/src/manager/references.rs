@@ -155,7 +155,7 @@ impl Manager {
     }
 
     fn unlisted(&self) -> impl Iterator<Item = (&Source, &Running)> {
-        self.watches.iter().filter(|(_, running)| !running.is_listed)
+        self.watches.iter().filter(|(source, running)| !running.is_read(source.kind))
     }
 
     /// Returns what the start waits for.

@@ -76,6 +76,8 @@ pub(crate) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
 fn plural(object: &Value) -> String {
     match text(object, "/kind") {
         "GatewayClass" => "gatewayclasses".to_owned(),
+        "Ingress" => "ingresses".to_owned(),
+        "IngressClass" => "ingressclasses".to_owned(),
         "BackendTLSPolicy" => "backendtlspolicies".to_owned(),
         kind => format!("{}s", kind.to_lowercase()),
     }

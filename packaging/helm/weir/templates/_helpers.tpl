@@ -47,6 +47,15 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- printf "weir-%s" (regexReplaceAll "[^a-z0-9]" (lower .Values.controllerName) "-" | trunc 200 | trimAll "-") -}}
 {{- end -}}
 
+{{/* The controller of IngressClasses: as Weir makes it of the controllerName. */}}
+{{- define "weir.ingressController" -}}
+{{- if eq .Values.controllerName "weir.dev/gateway-controller" -}}
+weir.dev/ingress-controller
+{{- else -}}
+{{- .Values.controllerName -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The table [kubernetes], which takes effect at the start of a Pod only. */}}
 {{- define "weir.kubernetes" -}}
 [kubernetes]
@@ -73,6 +82,16 @@ are read. */}}
 - apiGroups: [gateway.networking.k8s.io]
   resources: [gateways/status, listenersets/status, httproutes/status, grpcroutes/status, tlsroutes/status, tcproutes/status, backendtlspolicies/status]
   verbs: [patch]
+- apiGroups: [networking.k8s.io]
+  resources: [ingresses]
+  verbs: [get, list, watch]
+- apiGroups: [networking.k8s.io]
+  resources: [ingresses/status]
+  verbs: [patch]
+# What is wrong with an Ingress.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
 - apiGroups: [""]
   resources: [services]
   verbs: [list, watch]

@@ -9,7 +9,7 @@ const NAMESPACE: Kind = Kind::Text(patterned("namespace", "^[a-z0-9]([a-z0-9-]{0
 pub(super) static KUBERNETES: TableSpec = TableSpec {
     heading: "[kubernetes]",
     path: "kubernetes",
-    doc: "Connects Weir to Kubernetes: it serves the Gateways of its GatewayClasses (Gateway API), and services may take their servers from Kubernetes. The table may be empty. It takes effect with the next start. A program that was built without the feature `kubernetes` does not start with this table. See [docs/kubernetes.md](kubernetes.md).",
+    doc: "Connects Weir to Kubernetes: it serves the Gateways of its GatewayClasses (Gateway API) and the Ingresses of its IngressClasses, and services may take their servers from Kubernetes. The table may be empty. It takes effect with the next start. A program that was built without the feature `kubernetes` does not start with this table. See [docs/kubernetes.md](kubernetes.md).",
     example: "[kubernetes]\nkubeconfig = \"/etc/weir/kubeconfig\"\ncontroller = \"example.com/weir\"\nnamespaces = [\"shop\", \"accounts\"]\nnamespace = \"weir\"\nexternal_names = false\npods = { \"app.kubernetes.io/name\" = \"weir\" }\nport_first = 10_000\nport_last = 10_999\n\n[service.shop]\ndiscover = { kubernetes = \"shop/web:http\" }\n",
     keys: &[
         key(
@@ -24,7 +24,7 @@ pub(super) static KUBERNETES: TableSpec = TableSpec {
             "controller",
             Kind::Text(patterned("controller name", "^[^/]+/.+$")),
             Absent::Text(model::GATEWAY_CONTROLLER),
-            "The `controllerName` of the GatewayClasses that this balancer serves. Give each installation of Weir in a cluster its own.",
+            "The `controllerName` of the GatewayClasses that this balancer serves. The `controller` of its IngressClasses is the same, or `weir.dev/ingress-controller` with the default. Give each installation of Weir in a cluster its own.",
         ),
         key(
             "namespaces",
@@ -66,7 +66,7 @@ pub(super) static KUBERNETES: TableSpec = TableSpec {
             "addresses",
             Kind::List(&Kind::Text(form("IP address"))),
             Absent::Then("each Gateway gets a Service"),
-            "For Weir outside of the cluster: addresses of this machine. Each Gateway gets one of them, and Weir listens there on the Gateway's own ports. With it, `pods`, `port_first` and `port_last` have no effect.",
+            "For Weir outside of the cluster: addresses of this machine. Each Gateway and each IngressClass in use gets one of them, and Weir listens there on the Gateway's own ports. With it, `pods`, `port_first` and `port_last` have no effect.",
         ),
     ],
 };

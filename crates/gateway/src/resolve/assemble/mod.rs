@@ -11,7 +11,7 @@ use foldhash::HashMap;
 
 use super::gateway::GatewayPlan;
 use super::incremental::Routes;
-use super::status::{IngressStatus, Notice, Statuses};
+use super::status::{Notice, Statuses};
 use super::world::World;
 use crate::ir::backend::ServicePort;
 use crate::ir::{Gateway, Listener};
@@ -26,8 +26,6 @@ pub struct Outcome {
     pub gateways: BTreeMap<Key, Gateway>,
     /// The status of all objects.
     pub statuses: Statuses,
-    /// The status of the Ingresses that Weir serves.
-    pub ingresses: BTreeMap<Key, IngressStatus>,
     /// What users should know about Ingresses and IngressClasses, in order of the objects.
     pub notices: Vec<Notice>,
 }

@@ -79,7 +79,7 @@ impl Merged {
                 let (addresses, ports) = (addresses.clone(), ports.clone());
                 (ingress.clone(), IngressStatus { generation: *generation, addresses, ports })
             });
-            outcome.ingresses.extend(statuses);
+            outcome.statuses.ingresses.extend(statuses);
             outcome.gateways.insert(key.clone(), gateway.clone());
         }
         outcome.notices.clone_from(&self.notices);

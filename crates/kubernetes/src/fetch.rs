@@ -14,6 +14,7 @@ use crate::failure::{Cause, Failure};
 use crate::kinds::Kind;
 use crate::queue::{Ended, Queue};
 use crate::store::Id;
+use crate::turns::in_turns;
 
 /// At most this many requests at a time.
 const CONCURRENCY_MAX: usize = 8;
@@ -93,19 +94,11 @@ impl Fetches {
             // Those in use stay: only further ones are beyond the limit.
             let (used, further): (Vec<_>, Vec<_>) =
                 existing.partition(|(id, _)| before.contains_key(*id));
-            // Of these, each namespace has its share.
-            let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+            let mut counts: BTreeMap<Arc<str>, usize> = BTreeMap::new();
             for (id, _) in &used {
-                *counts.entry(&id.1.namespace).or_default() += 1;
+                *counts.entry(Arc::clone(&id.1.namespace)).or_default() += 1;
             }
-            let ranked = further.into_iter().map(|(id, version)| {
-                let count = counts.entry(&id.1.namespace).or_default();
-                *count += 1;
-                (*count, id, version)
-            });
-            let mut further: Vec<_> = ranked.collect();
-            further.sort_by_key(|(count, ..)| *count);
-            let further = further.into_iter().map(|(_, id, version)| (id, version));
+            let further = in_turns(further, |(id, _)| &id.1.namespace, counts);
             for (place, (id, version)) in used.into_iter().chain(further).enumerate() {
                 if place < count_max(kind) {
                     self.wanted.insert(id.clone(), version.clone());

@@ -43,7 +43,7 @@ impl Hidden {
         Some(self.namespaces.get_mut(namespace)?.entry(source.clone()).or_default())
     }
 
-    /// Ends to hide a namespace, and returns its objects.
+    /// Stops hiding a namespace, and returns its objects.
     pub(crate) fn reveal(&mut self, namespace: &str) -> BTreeMap<Source, Vec<Item>> {
         let sources = self.namespaces.remove(namespace).unwrap_or_default();
         let items = |all: BTreeMap<Key, Item>| all.into_values().collect();

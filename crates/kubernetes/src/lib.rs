@@ -37,6 +37,7 @@ mod settings;
 mod statuses;
 mod store;
 mod text;
+mod turns;
 mod unserved;
 mod watch;
 mod writer;

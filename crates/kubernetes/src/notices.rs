@@ -10,6 +10,7 @@ use model::Moment;
 use serde_json::{Value, json};
 
 use crate::text::short_digest;
+use crate::turns::in_turns;
 
 /// An event is written again after this time, since the API server forgets events (after an hour by default).
 const REPEAT_AFTER: Duration = Duration::from_secs(30 * 60);
@@ -18,7 +19,7 @@ const EVENTS_MAX: usize = 1_000;
 /// Events on objects without a namespace are in this one, as everywhere in Kubernetes.
 const NAMESPACE_OF_OTHERS: &str = "default";
 
-/// The events that are to exist, by namespace and name.
+/// The wanted events, by namespace and name.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     wanted: BTreeMap<Key, Notice>,
@@ -47,7 +48,8 @@ pub(crate) enum Decision {
 impl Notices {
     /// Sets what is wanted, and returns the events that are new.
     pub(crate) fn set(&mut self, notices: Vec<Notice>) -> Vec<Key> {
-        let notices = notices.into_iter().take(EVENTS_MAX);
+        let notices = in_turns(notices, |one| &one.key.namespace, BTreeMap::new());
+        let notices = notices.take(EVENTS_MAX);
         let wanted: BTreeMap<Key, Notice> = notices.map(|one| (event(&one), one)).collect();
         let new = wanted.keys().filter(|key| !self.wanted.contains_key(key)).cloned().collect();
         self.wanted = wanted;
@@ -165,7 +167,15 @@ mod tests {
         assert!(key.name.len() <= 253 && key.name.is_ascii(), "{key}");
         let class = Notice { key: Key::new("", "c"), kind: "IngressClass", ..notice("c", "x") };
         assert_eq!(&*event(&class).namespace, "default");
-        let many = (0..2 * EVENTS_MAX).map(|number| notice("a", &number.to_string()));
-        assert_eq!(Notices::default().set(many.collect()).len(), EVENTS_MAX);
+    }
+
+    #[test]
+    fn one_namespace_cannot_use_up_the_limit() {
+        let mut all: Vec<Notice> =
+            (0..2 * EVENTS_MAX).map(|number| notice("a", &number.to_string())).collect();
+        all.push(Notice { key: Key::new("o", "b"), ..notice("b", "x") });
+        let events = Notices::default().set(all);
+        assert_eq!(events.len(), EVENTS_MAX);
+        assert!(events.iter().any(|event| &*event.namespace == "o"));
     }
 }

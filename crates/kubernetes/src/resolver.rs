@@ -10,6 +10,7 @@ use gateway::objects::gateway::{Address, Gateway};
 use gateway::pods::ServicePortKey;
 use gateway::resolve::incremental::{Changes, Routes};
 use gateway::resolve::ingress::Ingresses;
+use gateway::resolve::ingress_classes::Classes;
 use gateway::resolve::status::{Notice, Statuses};
 use gateway::resolve::{Outcome, Surroundings, World, assemble};
 
@@ -149,10 +150,11 @@ impl Exposed {
     ) -> Exposed {
         let accepted = world.plans.gateways.values().filter(|plan| plan.rejected.is_none());
         let implied: Vec<Gateway> = implied.map(service::implied).collect();
+        let classes = Classes::new(world.cluster.objects, world.cluster.settings);
         let mut present = store.addresses.clone();
         present.extend(implied.iter().map(|one| {
             let key = one.metadata.key();
-            let addresses = store.ingress_addresses(&key.name);
+            let addresses = store.ingress_addresses(&classes, &key.name);
             (key, addresses)
         }));
         let accepted = accepted.map(|plan| plan.gateway).chain(&implied);

@@ -10,6 +10,7 @@ use gateway::objects::ingress::Ingress;
 use gateway::pods::ServicePortKey;
 use gateway::pods::{self, Pod};
 use gateway::resolve::incremental::Changes;
+use gateway::resolve::ingress_classes::Classes;
 use gateway::resolve::references;
 use gateway::resolve::{Objects, Settings};
 use serde_json::Value;
@@ -375,9 +376,8 @@ impl Store {
     }
 
     /// Returns the addresses that the status of an Ingress of this class has.
-    pub(crate) fn ingress_addresses(&self, class: &str) -> Vec<Address> {
-        let is_of_class =
-            |one: &&Arc<Ingress>| one.spec.ingress_class_name.as_deref() == Some(class);
+    pub(crate) fn ingress_addresses(&self, classes: &Classes, class: &Arc<str>) -> Vec<Address> {
+        let is_of_class = |one: &&Arc<Ingress>| classes.of(one) == Some(class);
         let ingresses = self.objects.ingresses.values().filter(is_of_class);
         let mut known = ingresses.filter_map(|ingress| {
             let facts = self.facts.get(&(Kind::Ingress, ingress.metadata.key()))?;

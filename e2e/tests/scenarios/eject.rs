@@ -1,4 +1,4 @@
-//! Hostile clients against two servers that work. Each kind of client has a service of its own,
+//! Hostile clients against servers that work. Each kind of client has a service of its own,
 //! through which good requests go too: none of those may fail, and no server may be ejected.
 
 use std::io::{self, Read, Write};
@@ -107,8 +107,8 @@ const KINDS: &[Kind] = &[
 ];
 
 /// The last numbers of the servers' addresses. Connections of HTTP/2 are shared by all services of an
-/// address, and some kinds make a server end them within a second: no body would be waited for
-/// as long as it takes to name its client over those.
+/// address, and some kinds make a server end them: such a connection would end before Weir names the
+/// client that keeps a body back (1 s).
 const OTHERS: [u8; 2] = [11, 12];
 const TRICKLED: [u8; 2] = [13, 14];
 const WITHHELD: [u8; 2] = [15, 16];

@@ -293,6 +293,20 @@ pub(crate) fn with_json(
     built(request.body(body.to_string().into_bytes()))
 }
 
+/// A request that creates or updates an object: Weir's fields become as they are in `body`, whoever had them.
+pub(crate) fn apply(path: &str, body: &Value) -> Result<Request<Vec<u8>>, Failure> {
+    let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
+    with_json(http::Method::PATCH, &path, "application/apply-patch+yaml", body)
+}
+
+/// Sends a request of a write, and returns the object afterwards.
+pub(crate) async fn write(
+    api: &Api,
+    request: Result<Request<Vec<u8>>, Failure>,
+) -> Result<Value, Failure> {
+    api.json(request?, WRITE_MAX).await.map_err(Failure::of_write)
+}
+
 /// Checks a request that was built.
 pub(crate) fn built(request: http::Result<Request<Vec<u8>>>) -> Result<Request<Vec<u8>>, Failure> {
     request

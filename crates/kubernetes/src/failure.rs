@@ -31,6 +31,8 @@ pub(crate) enum Cause {
     Unauthorized,
     /// The ServiceAccount may not do it (403).
     Forbidden,
+    /// Something refused the write, such as a quota, a webhook, or a namespace that is being deleted (403 as well).
+    Denied,
     /// The object or the kind does not exist (404).
     NotFound,
     /// The object has another version (409).
@@ -94,6 +96,15 @@ impl Failure {
         }
     }
 
+    /// Returns what it means as the failure of a write. Missing permissions and refusals by admission have the same code; the
+    /// message of the former is fixed (`responsewriters.ForbiddenStatusError` of the API server).
+    pub(crate) fn of_write(mut self) -> Failure {
+        if self.cause == Cause::Forbidden && !self.line.contains("forbidden: User \"") {
+            self.cause = Cause::Denied;
+        }
+        self
+    }
+
     /// Returns whether the reason is the state of the API server or of the connection to it, rather than the object that
     /// was asked for. Such a failure is over sooner or later.
     pub(crate) fn is_of_server(&self) -> bool {
@@ -101,6 +112,7 @@ impl Failure {
             Cause::Connection | Cause::Timeout | Cause::Unauthorized | Cause::Busy => true,
             Cause::Unusable
             | Cause::Forbidden
+            | Cause::Denied
             | Cause::NotFound
             | Cause::Conflict
             | Cause::Gone
@@ -145,6 +157,35 @@ mod tests {
         ] {
             let failure = Failure::of_status(code, &Value::Null);
             assert_eq!((failure.cause, failure.is_outage()), (cause, is_outage), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_no_missing_permission() {
+        for (message, cause) in [
+            (
+                "events \"a.1\" is forbidden: User \"system:serviceaccount:weir:weir\" cannot patch \
+                 resource \"events\" in API group \"\" in the namespace \"n\"",
+                Cause::Forbidden,
+            ),
+            (
+                "services \"a\" is forbidden: exceeded quota: q, requested: services=1, used: \
+                 services=5, limited: services=5",
+                Cause::Denied,
+            ),
+            (
+                "events \"a.1\" is forbidden: unable to create new content in namespace n because \
+                 it is being terminated",
+                Cause::Denied,
+            ),
+            (
+                "admission webhook \"policy.example\" denied the request: User cannot do this",
+                Cause::Denied,
+            ),
+        ] {
+            let failure = Failure::of_status(403, &json!({"message": message}));
+            assert_eq!(failure.cause, Cause::Forbidden);
+            assert_eq!(failure.of_write().cause, cause, "{message}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! Bounds the rate of writes: a burst at once, then so many in a second. If the API server asks for fewer requests, all
-//! writes pause. Pure: time is an argument.
+//! Bounds the rate of writes: a burst at once, then one at a time. If the API server asks for fewer requests, they pause.
+//! Pure: time is an argument.
 
 use std::time::Duration;
 
@@ -7,14 +7,13 @@ use model::Moment;
 
 use crate::backoff::{Backoff, WAIT_MAX};
 
-/// How many writes may begin at once after a quiet time.
-pub(crate) const BURST: u32 = 200;
-/// The time from one write to the next after a burst: 200 in a second. An API server that cannot keep up says so (429).
-const EVERY: Duration = Duration::from_millis(5);
-
 /// A bucket of tokens, one for each write.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pace {
+    /// The time in which a token is added.
+    every: Duration,
+    /// The time in which all tokens but one are added.
+    burst: Duration,
     /// When the bucket is full again.
     full_at: Moment,
     /// Until when the API server wants no writes.
@@ -23,15 +22,31 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
+    /// Creates a full bucket: `burst` writes (at least one) may begin at once after a quiet time, then one each `every`.
+    pub(crate) fn new(burst: u32, every: Duration) -> Pace {
+        Pace {
+            every,
+            burst: every * burst.saturating_sub(1),
+            full_at: Moment::ZERO,
+            paused_until: Moment::ZERO,
+            pauses: Backoff::default(),
+        }
+    }
+
+    /// Returns whether it is as it was at the beginning.
+    pub(crate) fn is_rested(&self, now: Moment) -> bool {
+        self.full_at.max(self.paused_until) <= now && self.pauses.failures() == 0
+    }
+
     /// Returns when the next write may begin. `None`: now.
     pub(crate) fn wait_until(&self, now: Moment) -> Option<Moment> {
-        let at = self.full_at.before(EVERY * (BURST - 1)).max(self.paused_until);
+        let at = self.full_at.before(self.burst).max(self.paused_until);
         (at > now).then_some(at)
     }
 
     /// Notes that a write begins.
     pub(crate) fn begin(&mut self, now: Moment) {
-        self.full_at = self.full_at.max(now) + EVERY;
+        self.full_at = self.full_at.max(now) + self.every;
     }
 
     /// Notes that the API server asks for fewer requests: all writes pause, for longer each time, and for as long as it
@@ -45,7 +60,7 @@ impl Pace {
             asked.unwrap_or_default().min(WAIT_MAX)
         };
         self.paused_until = self.paused_until.max(now + wait);
-        self.full_at = self.paused_until + EVERY * (BURST - 1);
+        self.full_at = self.paused_until + self.burst;
     }
 
     /// Notes that the API server has accepted a write.
@@ -58,13 +73,19 @@ impl Pace {
 mod tests {
     use super::*;
 
+    const BURST: u32 = 200;
+
+    fn pace() -> Pace {
+        Pace::new(BURST, Duration::from_millis(5))
+    }
+
     fn at(millis: u64) -> Moment {
         Moment::from_millis(millis)
     }
 
     #[test]
     fn a_burst_is_followed_by_a_steady_rate() {
-        let mut pace = Pace::default();
+        let mut pace = pace();
         let start = 1_000_000;
         for _ in 0..BURST {
             assert_eq!(pace.wait_until(at(start)), None);
@@ -86,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_longest_pause_that_is_asked_for_counts() {
-        let mut pace = Pace::default();
+        let mut pace = pace();
         let seconds = |seconds: u64| Some(Duration::from_secs(seconds));
         pace.pause(None, at(1000), 1.0);
         assert_eq!(pace.wait_until(at(1000)), Some(at(1500)));
@@ -103,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_busy_server_pauses_all_writes() {
-        let mut pace = Pace::default();
+        let mut pace = pace();
         let seconds = |seconds: u64| Some(Duration::from_secs(seconds));
         pace.pause(seconds(3), at(1000), 1.0);
         // Others were under way.

@@ -1,7 +1,7 @@
 //! Which write is due: bounded concurrency, the oldest first, failed ones again after a while. Pure: time is an argument.
 //!
 //! A write that failed waits for the end of its backoff, whatever happens. One that was only postponed begins as soon as
-//! it is asked for: its object has changed. One that is repeated was done, and does not count as waiting.
+//! it is asked for: its object has changed.
 //!
 //! The queue has names, not contents: what is written is decided when a write begins, so only the newest counts.
 
@@ -29,8 +29,6 @@ pub(crate) enum Ended {
 enum Why {
     Failed,
     Postponed,
-    /// It was done, and is repeated.
-    Repeated,
 }
 
 /// Writes that wait or are under way.
@@ -68,7 +66,7 @@ impl<T: Clone + Ord + Hash> Queue<T> {
         }
         match self.due.get(&one) {
             Some((_, Why::Failed)) => return,
-            Some((at, Why::Postponed | Why::Repeated)) => {
+            Some((at, Why::Postponed)) => {
                 self.later.remove(&(*at, one.clone()));
                 self.due.remove(&one);
             }
@@ -129,11 +127,6 @@ impl<T: Clone + Ord + Hash> Queue<T> {
         self.wait(one, now, wait, Why::Postponed);
     }
 
-    /// Begins a write again after a while. It does not count as waiting.
-    pub(crate) fn repeat(&mut self, one: T, now: Moment, wait: Duration) {
-        self.wait(one, now, wait, Why::Repeated);
-    }
-
     fn wait(&mut self, one: T, now: Moment, wait: Duration, why: Why) {
         let at = now + wait;
         if let Some((before, _)) = self.due.insert(one.clone(), (at, why)) {
@@ -142,7 +135,7 @@ impl<T: Clone + Ord + Hash> Queue<T> {
         self.later.insert((at, one));
     }
 
-    /// Returns when the next write is due that failed, was postponed, or is repeated.
+    /// Returns when the next write is due that failed or was postponed.
     pub(crate) fn due(&self) -> Option<Moment> {
         self.later.first().map(|(at, _)| *at)
     }
@@ -154,8 +147,7 @@ impl<T: Clone + Ord + Hash> Queue<T> {
 
     /// Returns how many writes wait or are under way.
     pub(crate) fn len(&self) -> usize {
-        let later = self.due.values().filter(|(_, why)| *why != Why::Repeated).count();
-        self.waiting.len() + self.running.len() + later
+        self.waiting.len() + self.running.len() + self.due.len()
     }
 
     /// Forgets all that have not begun.
@@ -232,10 +224,6 @@ mod tests {
         queue.end(&"a", Ended::Done, at(1), 1.0);
         queue.postpone("a", at(1), Duration::from_secs(1));
         assert_eq!(queue.begin(at(1001)), Some("a"));
-        queue.end(&"a", Ended::Done, at(1001), 1.0);
-        queue.repeat("a", at(1001), Duration::from_secs(1));
-        assert_eq!((queue.len(), queue.due()), (0, Some(at(2001))));
-        assert_eq!(queue.begin(at(2001)), Some("a"));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(crate) struct Resolution {
     pub(crate) bindings: BTreeMap<(Key, u16), SocketAddr>,
     pub(crate) statuses: Statuses,
     /// What users should know about objects without conditions.
-    pub(crate) notices: Vec<Notice>,
+    pub(crate) notices: Arc<[Notice]>,
     /// The ports of Services that Gateways use.
     pub(crate) ports: BTreeSet<ServicePortKey>,
 }

@@ -6,28 +6,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::objects::Key;
-use gateway::resolve::status::{Notice, Statuses};
+use gateway::resolve::status::Statuses;
 use http::Method;
 use model::Moment;
 use serde_json::{Value, json};
 
-use crate::api::{self, Api, FIELD_MANAGER, WRITE_MAX};
+use crate::api::{self, Api, FIELD_MANAGER};
 use crate::applied::{self, Applied};
 use crate::event::Event;
 use crate::expose::service;
 use crate::failure::{Cause, Failure};
 use crate::item::{self, Facts};
 use crate::kinds::{Kind, Versions};
-use crate::notices::{self, Notices};
 use crate::pace::Pace;
 use crate::queue::{Ended, Queue};
 use crate::statuses::{Decision, Patch, Wants};
 use crate::store::{Id, Store};
-use crate::text;
 
 /// At most this many writes at a time.
 const CONCURRENCY_MAX: usize = 8;
-/// A Service that the API server refused is applied again after this time: a quota or a webhook may have refused it.
+/// How many writes may begin at once after a quiet time.
+const BURST: u32 = 200;
+/// The time from one write to the next after a burst: 200 in a second. An API server that cannot keep up says so (429).
+const EVERY: Duration = Duration::from_millis(5);
+/// A write that the API server refused is tried again after this time: the quota or webhook that refused it may be gone.
+/// A status is not, if it is invalid.
 const REFUSED_REPEAT_AFTER: Duration = Duration::from_secs(300);
 
 /// A write.
@@ -39,8 +42,6 @@ pub(crate) enum Write {
     Unwanted(Key),
     /// A status.
     Status(Id),
-    /// An event of the API, by namespace and name.
-    Event(Key),
 }
 
 /// What is sent for a write.
@@ -53,7 +54,7 @@ pub(crate) enum Job {
         kind: Kind,
         patch: Box<Patch>,
     },
-    /// Creates or updates a Service or an event.
+    /// Creates or updates a Service.
     Apply { path: String, body: Box<Value> },
     /// Deletes a Service, if it is the one that is known.
     Delete { path: String, options: Value },
@@ -76,15 +77,12 @@ enum Due {
     Nothing,
     /// It is looked at again after a while.
     Wait(Duration),
-    /// It was done, and is done again after a while.
-    Repeat(Duration),
     Job(Job),
 }
 
 /// All writes.
 pub(crate) struct Writer {
     wants: Wants,
-    notices: Notices,
     queue: Queue<Write>,
     pace: Pace,
     /// The wanted Services, by Gateway.
@@ -102,9 +100,8 @@ impl Writer {
     pub(crate) fn new(controller_name: Arc<str>) -> Writer {
         Writer {
             wants: Wants::new(controller_name),
-            notices: Notices::default(),
             queue: Queue::new(CONCURRENCY_MAX),
-            pace: Pace::default(),
+            pace: Pace::new(BURST, EVERY),
             services: BTreeMap::new(),
             unwanted: BTreeSet::new(),
             refused: BTreeMap::new(),
@@ -117,13 +114,6 @@ impl Writer {
     pub(crate) fn set_statuses(&mut self, statuses: Arc<Statuses>) {
         for id in self.wants.set(statuses) {
             self.queue.push(Write::Status(id));
-        }
-    }
-
-    /// Sets the wanted events.
-    pub(crate) fn set_notices(&mut self, notices: Vec<Notice>) {
-        for event in self.notices.set(notices) {
-            self.queue.push(Write::Event(event));
         }
     }
 
@@ -168,10 +158,6 @@ impl Writer {
         self.wants.forget();
         for id in self.wants.all(store) {
             self.queue.push(Write::Status(id));
-        }
-        self.notices.forget();
-        for event in self.notices.all() {
-            self.queue.push(Write::Event(event.clone()));
         }
         self.touch_services();
     }
@@ -218,7 +204,6 @@ impl Writer {
                 Write::Status(id) => self.status(id, store, versions, now, time),
                 Write::Service(gateway) => self.service(gateway, store, now),
                 Write::Unwanted(service) => self.delete(service, store),
-                Write::Event(event) => self.event(event, now, time),
             };
             match due {
                 Due::Job(job) => {
@@ -229,10 +214,6 @@ impl Writer {
                 Due::Wait(wait) => {
                     self.queue.end(&write, Ended::Done, now, 0.0);
                     self.queue.postpone(write, now, wait);
-                }
-                Due::Repeat(wait) => {
-                    self.queue.end(&write, Ended::Done, now, 0.0);
-                    self.queue.repeat(write, now, wait);
                 }
             }
         }
@@ -256,18 +237,6 @@ impl Writer {
                 }
                 None => Due::Nothing,
             },
-        }
-    }
-
-    fn event(&self, event: &Key, now: Moment, time: &str) -> Due {
-        match self.notices.decide(event, now, time) {
-            notices::Decision::Keep => Due::Nothing,
-            notices::Decision::Wait(wait) => Due::Repeat(wait),
-            notices::Decision::Write(body) => {
-                let Key { namespace, name } = event;
-                let path = format!("/api/v1/namespaces/{namespace}/events/{name}");
-                Due::Job(Job::Apply { path, body: Box::new(body) })
-            }
         }
     }
 
@@ -332,11 +301,6 @@ impl Writer {
             {
                 self.applied.note(gateway, applied, now);
             }
-            if let Write::Event(event) = &write {
-                let again = self.notices.written(event, now, &text::time(os::clock::wall()));
-                self.queue.repeat(write, now, again);
-                return None;
-            }
             let (Write::Status(id), Some(patch)) = (&write, patch) else { return None };
             self.wants.written(id, &patch, now);
             let object = format!("{} {}", id.0.name(), id.1);
@@ -351,10 +315,12 @@ impl Writer {
                 self.queue.end(&write, Ended::Done, now, 0.0);
                 None
             }
-            Cause::Invalid => {
+            Cause::Invalid | Cause::Denied => {
                 self.queue.end(&write, Ended::Done, now, 0.0);
                 match (&write, &patch) {
-                    (Write::Status(id), Some(patch)) => self.wants.refused(id, patch),
+                    (Write::Status(id), Some(patch)) if failure.cause == Cause::Invalid => {
+                        self.wants.refused(id, patch);
+                    }
                     (Write::Service(gateway), _) => {
                         if let Some(wanted) = self.services.get(gateway) {
                             self.refused.insert(gateway.clone(), (wanted.clone(), now));
@@ -362,7 +328,7 @@ impl Writer {
                             self.queue.push(write.clone());
                         }
                     }
-                    _ => {}
+                    _ => self.queue.postpone(write, now, REFUSED_REPEAT_AFTER),
                 }
                 Some(Event::Refused { what, error: failure.line })
             }
@@ -407,7 +373,6 @@ fn what(write: &Write) -> String {
         Write::Status((kind, key)) => format!("write the status of {} {key}", kind.name()),
         Write::Service(gateway) => format!("write the Service for Gateway {gateway}"),
         Write::Unwanted(service) => format!("delete Service {service}"),
-        Write::Event(event) => format!("write event {event}"),
     }
 }
 
@@ -417,7 +382,6 @@ fn subject(write: &Write) -> String {
         Write::Status((kind, _)) => format!("patch {}/status", kind.plural()),
         Write::Service(_) => "patch and create services".to_owned(),
         Write::Unwanted(_) => "delete services".to_owned(),
-        Write::Event(_) => "patch and create events".to_owned(),
     }
 }
 
@@ -440,27 +404,18 @@ pub(crate) async fn execute(api: Rc<Api>, write: Write, job: Job) -> Answer {
             })
         }
         Job::Apply { path, body } => {
-            let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
-            let request =
-                api::with_json(Method::PATCH, &path, "application/apply-patch+yaml", &body);
-            send(&api, request).await.map(|found| {
+            api::write(&api, api::apply(&path, &body)).await.map(|found| {
                 answer.applied = Some(applied(&body, &found));
                 Ok(())
             })
         }
         Job::Delete { path, options } => {
             let request = api::with_json(Method::DELETE, &path, "application/json", &options);
-            send(&api, request).await.map(|_| Ok(()))
+            api::write(&api, request).await.map(|_| Ok(()))
         }
     };
     answer.result = result.and_then(|result| result);
     answer
-}
-
-type Request = Result<http::Request<Vec<u8>>, Failure>;
-
-async fn send(api: &Api, request: Request) -> Result<Value, Failure> {
-    api.json(request?, WRITE_MAX).await
 }
 
 /// Patches a status. After a conflict, returns the newer object for the next attempt.
@@ -474,10 +429,10 @@ async fn patch_status(
     let status = format!("{path}/status?fieldManager={FIELD_MANAGER}");
     let request =
         api::with_json(Method::PATCH, &status, "application/merge-patch+json", &patch.body);
-    match send(api, request).await {
+    match api::write(api, request).await {
         Ok(object) => Ok((facts(object), Ok(()))),
         Err(conflict) if conflict.cause == Cause::Conflict => {
-            let object = send(api, api::get(path)).await?;
+            let object = api::write(api, api::get(path)).await?;
             Ok((facts(object), Err(conflict)))
         }
         Err(failure) => Err(failure),
@@ -490,14 +445,13 @@ fn is_gone(write: &Write, store: &Store) -> bool {
         Write::Status(id) => store.facts(id).is_none(),
         Write::Service(_) => false,
         // The namespace may be gone.
-        Write::Unwanted(_) | Write::Event(_) => true,
+        Write::Unwanted(_) => true,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pace::BURST;
 
     const NOW: Moment = Moment::ZERO;
 
@@ -668,10 +622,12 @@ mod tests {
         let mut store = Store::default();
         let service = || json!({"metadata": {"namespace": "weir", "name": "s"}});
         writer.set_services([(key("g"), service())].into());
+        let mut cause = Cause::Invalid;
         let mut refuse = |writer: &mut Writer, now: Moment| {
             let Some((write, _)) = begin(writer, &store, now) else { return false };
-            let event = writer.end(answer(write, Some(Cause::Invalid)), &mut store, now);
+            let event = writer.end(answer(write, Some(cause)), &mut store, now);
             assert!(matches!(event, Some(Event::Refused { .. })), "{event:?}");
+            cause = Cause::Denied;
             true
         };
         assert!(refuse(&mut writer, at(0)));
@@ -684,6 +640,19 @@ mod tests {
         writer.clear();
         writer.set_services([(key("g"), service())].into());
         assert!(refuse(&mut writer, at(302)));
+    }
+
+    #[test]
+    fn what_admission_denies_is_tried_again_later() {
+        let mut writer = Writer::new("a/b".into());
+        let mut store = store("7");
+        writer.set_unwanted([key("s")].into());
+        let (write, _) = begin(&mut writer, &store, NOW).unwrap();
+        let event = writer.end(answer(write, Some(Cause::Denied)), &mut store, NOW);
+        assert!(matches!(event, Some(Event::Refused { .. })), "{event:?}");
+        assert!(writer.forbidden.is_empty());
+        assert_eq!(writer.due(NOW), Some(NOW + REFUSED_REPEAT_AFTER));
+        assert!(begin(&mut writer, &store, NOW + REFUSED_REPEAT_AFTER).is_some());
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn ingresses(text: &mut String, outcome: &Outcome) {
         let addresses: Vec<&str> = addresses.collect();
         line(text, 0, &format!("Ingress {key} at [{}] {:?}", addresses.join(" "), status.ports));
     }
-    for Notice { kind, key, uid: _, reason, message } in &outcome.notices {
+    for Notice { kind, key, uid: _, reason, message } in outcome.notices.iter() {
         assert!(message.len() <= Notice::MESSAGE_MAX_BYTES && !message.contains(['\r', '\n']));
         line(text, 0, &format!("notice on {kind} {key}: {reason}: {message}"));
     }

@@ -36,6 +36,7 @@ use crate::fetch::Fetches;
 use crate::health::Health;
 use crate::hidden::Hidden;
 use crate::kinds::{Discovered, Kind, Source, Versions};
+use crate::recorder::Recorder;
 use crate::resolver::Resolver;
 use crate::settings::{Exposure, Settings};
 use crate::store::{Id, Store};
@@ -74,6 +75,7 @@ struct Running {
 enum Done {
     Read(Id, Result<Value, Failure>),
     Written(Box<Answer>),
+    Recorded(Result<(), Failure>),
 }
 
 /// Everything that is known.
@@ -90,6 +92,7 @@ pub(crate) struct Manager {
     watches: BTreeMap<Source, Running>,
     fetches: Fetches,
     writer: Writer,
+    recorder: Recorder,
     ports: Ports,
     absences: Absences,
     messages: mpsc::Sender<Message>,
@@ -157,6 +160,7 @@ impl Manager {
         let manager = Manager {
             resolver: Resolver::new(&settings),
             writer: Writer::new(Arc::clone(&settings.controller_name)),
+            recorder: Recorder::new(settings.namespaces.as_deref()),
             settings,
             events,
             outputs,
@@ -213,8 +217,7 @@ impl Manager {
         loop {
             self.begin_requests();
             self.report();
-            let writes = self.writer.due(now()).filter(|_| self.may_write());
-            let due = [self.resolve_at, writes, self.fetches.due(), self.absences.due()];
+            let due = [self.resolve_at, self.writes_due(), self.fetches.due(), self.absences.due()];
             tokio::select! {
                 // Also when the handle has been dropped.
                 _ = &mut stop => break,
@@ -334,6 +337,7 @@ impl Manager {
         (self.events)(Event::Leading { is_leading });
         if is_leading {
             self.writer.push_all(&self.store);
+            self.recorder.restart(now());
             self.list_own_services();
         } else {
             self.writer.clear();

@@ -7,7 +7,7 @@ use gateway::ir;
 use gateway::objects::Key;
 use gateway::objects::gateway::Gateway;
 use gateway::pods::PodSets;
-use gateway::resolve::status::{Notice, Statuses};
+use gateway::resolve::status::Statuses;
 use gateway::served::{InForce, Served};
 use os::clock::now;
 
@@ -36,9 +36,7 @@ impl Manager {
         let unserved = self.set_services(&resolution);
         self.report_not_exposed(&unserved);
         let Resolution { gateways, bindings, statuses, notices, ports } = resolution;
-        let namespaces = self.settings.namespaces.as_ref();
-        let has_role = |one: &Notice| namespaces.is_none_or(|all| all.contains(&one.key.namespace));
-        self.writer.set_notices(notices.into_iter().filter(has_role).collect());
+        self.recorder.set(&notices, now());
         self.used = ports;
         // Pods first: a reader of a Service must find its Pods.
         self.publish_pods();

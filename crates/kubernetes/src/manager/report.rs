@@ -10,7 +10,7 @@ use super::Manager;
 use crate::event::Event;
 use crate::failing::{REPORT_AFTER, Standing, Subject};
 use crate::failure::{Cause, Failure};
-use crate::{fetch, health};
+use crate::{fetch, health, recorder};
 
 /// A watch that has failed this often in a row without a list in between may be one of an outage.
 const FAILURES_MIN: u32 = 2;
@@ -170,6 +170,8 @@ impl Manager {
 
     fn report_forbidden(&mut self) {
         let mut forbidden = self.writer.forbidden.clone();
+        let events = self.recorder.forbidden().filter(|_| self.is_leading);
+        forbidden.extend(events.map(|line| (recorder::SUBJECT.to_owned(), Arc::clone(line))));
         for (source, running) in &self.watches {
             if let Some(failure) =
                 running.failure.as_ref().filter(|one| one.cause == Cause::Forbidden)

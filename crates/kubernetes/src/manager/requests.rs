@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::Moment;
 use os::clock::{now, wall};
 use tokio::task::spawn_local;
 
@@ -12,6 +13,7 @@ use crate::api::{self, REQUEST_MAX};
 use crate::event::Event;
 use crate::failure::Cause;
 use crate::item;
+use crate::recorder;
 use crate::text;
 use crate::writer;
 
@@ -48,6 +50,19 @@ impl Manager {
                 let _ = done.send(Done::Written(Box::new(answer))).await;
             });
         }
+        if let Some((key, body)) = self.recorder.begin(now(), &time) {
+            let (api, done) = (Rc::clone(&self.api), self.done.clone());
+            spawn_local(async move {
+                let result = recorder::write(api, key, body).await;
+                let _ = done.send(Done::Recorded(result)).await;
+            });
+        }
+    }
+
+    /// Returns when the next write is due.
+    pub(super) fn writes_due(&self) -> Option<Moment> {
+        let due = [self.writer.due(now()), self.recorder.due(now())];
+        due.into_iter().flatten().min().filter(|_| self.may_write())
     }
 
     /// Returns whether this instance may write at this moment.
@@ -61,6 +76,13 @@ impl Manager {
         match done {
             Done::Written(answer) => {
                 if let Some(event) = self.writer.end(*answer, &mut self.store, now()) {
+                    (self.events)(event);
+                }
+            }
+            Done::Recorded(result) => {
+                let (now, time) = (now(), text::time(wall()));
+                let report = self.recorder.end(result, now, &time, fastrand::f64());
+                if let Some(event) = report {
                     (self.events)(event);
                 }
             }

@@ -27,7 +27,7 @@ pub struct Outcome {
     /// The status of all objects.
     pub statuses: Statuses,
     /// What users should know about Ingresses and IngressClasses, in order of the objects.
-    pub notices: Vec<Notice>,
+    pub notices: Arc<[Notice]>,
 }
 
 /// What depends on more than one object, from outside of the cluster's objects.

@@ -27,7 +27,8 @@ const TLS_PORT: u16 = 443;
 #[derive(Debug, Default)]
 pub struct Merged {
     gateways: BTreeMap<Key, Gateway>,
-    notices: Vec<Notice>,
+    /// About Ingresses and IngressClasses, in order of the objects.
+    notices: Arc<[Notice]>,
     /// The Ingresses of each Gateway, with the generation that was read.
     members: BTreeMap<Key, Vec<(Key, i64)>>,
 }
@@ -41,16 +42,16 @@ impl Merged {
         before: &Merged,
     ) -> Merged {
         let mut classes: BTreeMap<&Arc<str>, Vec<&Resolved>> = BTreeMap::new();
-        let notices = classes::notices(world.cluster.objects, world.cluster.settings);
-        let mut merged = Merged { notices, ..Merged::default() };
+        let mut notices = classes::notices(world.cluster.objects, world.cluster.settings);
+        let mut merged = Merged::default();
         for ingress in ingresses {
             classes.entry(&ingress.class).or_default().push(ingress);
-            merged.notices.extend(ingress.notices.iter().cloned());
+            notices.extend(ingress.notices.iter().cloned());
         }
         for (class, mut members) in classes {
             members.sort_by(|a, b| a.metadata.age_order().cmp(&b.metadata.age_order()));
             let key = implied_key(Arc::clone(class));
-            let mut gateway = gateway(class, &key, &members, &mut merged.notices);
+            let mut gateway = gateway(class, &key, &members, &mut notices);
             if let Some(before) = before.gateways.get(&key) {
                 keep_routes(&mut gateway, before);
             }
@@ -60,7 +61,8 @@ impl Merged {
             merged.gateways.insert(key, gateway);
         }
         // Stable: those about one object stay in their order.
-        merged.notices.sort_by(|a, b| (a.kind, &a.key).cmp(&(b.kind, &b.key)));
+        notices.sort_by(|a, b| (a.kind, &a.key).cmp(&(b.kind, &b.key)));
+        merged.notices = notices.into();
         merged
     }
 
@@ -82,7 +84,7 @@ impl Merged {
             outcome.statuses.ingresses.extend(statuses);
             outcome.gateways.insert(key.clone(), gateway.clone());
         }
-        outcome.notices.clone_from(&self.notices);
+        outcome.notices = Arc::clone(&self.notices);
     }
 }
 

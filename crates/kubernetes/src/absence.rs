@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gateway::objects::Key;
+use gateway::resolve::ingress_classes::is_implied;
 use model::Moment;
 
 use crate::kinds::Kind;
@@ -34,22 +35,22 @@ pub(crate) fn standing(
     is_listed: bool,
 ) -> Standing {
     let (controller_name, ingress_controller_name) = names;
-    if gateway.namespace.is_empty() {
-        return match store.objects.ingress_classes.get(gateway) {
-            Some(class) if *class.spec.controller != *ingress_controller_name => Standing::Foreign,
-            Some(_) => Standing::Kept,
-            None if is_listed => Standing::Absent,
-            None => Standing::Unknown,
-        };
-    }
-    let Some(found) = store.objects.gateways.get(gateway) else {
-        let is_unreadable = store.unreadable.contains_key(&(Kind::Gateway, gateway.clone()));
-        return match (is_unreadable, is_listed) {
+    let without = |kind: Kind| {
+        let is_unreadable = store.unreadable.contains_key(&(kind, gateway.clone()));
+        match (is_unreadable, is_listed) {
             (true, _) => Standing::Kept,
             (false, true) => Standing::Absent,
             (false, false) => Standing::Unknown,
-        };
+        }
     };
+    if is_implied(gateway) {
+        return match store.objects.ingress_classes.get(gateway) {
+            Some(class) if *class.spec.controller != *ingress_controller_name => Standing::Foreign,
+            Some(_) => Standing::Kept,
+            None => without(Kind::IngressClass),
+        };
+    }
+    let Some(found) = store.objects.gateways.get(gateway) else { return without(Kind::Gateway) };
     let class = Key::new("", found.spec.gateway_class_name.clone());
     match store.objects.classes.get(&class) {
         Some(class) if *class.spec.controller_name != *controller_name => Standing::Foreign,
@@ -133,7 +134,7 @@ impl Absence {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::item;
@@ -174,6 +175,16 @@ mod tests {
         ] {
             assert_eq!(standing(&store, ("a/b", "a/c"), &key(name), is_listed), expected, "{name}");
         }
+        let mut put = |spec: Value| {
+            let class = json!({"metadata": {"name": "i"}, "spec": spec});
+            store.apply(Kind::IngressClass, item::read(Kind::IngressClass, class).unwrap());
+            standing(&store, ("a/b", "a/c"), &Key::new("", "i"), true)
+        };
+        assert_eq!(put(json!({"controller": "a/c"})), Standing::Kept);
+        assert_eq!(put(json!(1)), Standing::Kept);
+        assert_eq!(put(json!({"controller": "a/d"})), Standing::Foreign);
+        store.delete(Kind::IngressClass, &Key::new("", "i"));
+        assert_eq!(standing(&store, ("", ""), &Key::new("", "i"), true), Standing::Absent);
     }
 
     #[test]

@@ -93,26 +93,30 @@ impl Api {
         request: Request<Vec<u8>>,
         wait_max: Duration,
     ) -> Result<Value, Failure> {
-        let late =
-            || Failure::new(Cause::Timeout, format!("no answer within {} s", wait_max.as_secs()));
+        let is_sent = Cell::new(false);
         let answer = async {
-            let response = self.send(request).await?;
+            let response = self.send(request, &is_sent).await?;
             let body = collect(response.into_body(), ANSWER_BYTES_MAX).await?;
             parse(&body)
         };
-        timeout(wait_max, answer).await.map_err(|_| late())?
+        timeout(wait_max, answer).await.map_err(|_| late(&is_sent, wait_max))?
     }
 
     /// Sends a request and returns the lines of the answer as they arrive.
     pub(crate) async fn lines(&self, request: Request<Vec<u8>>) -> Result<Lines, Failure> {
-        let answer = timeout(REQUEST_MAX, self.send(request)).await;
-        let response =
-            answer.map_err(|_| Failure::new(Cause::Timeout, "no answer to a watch"))??;
+        let is_sent = Cell::new(false);
+        let answer = timeout(REQUEST_MAX, self.send(request, &is_sent)).await;
+        let response = answer.map_err(|_| late(&is_sent, REQUEST_MAX))??;
         Ok(Lines { body: response.into_body(), buffered: Vec::new(), searched: 0 })
     }
 
-    async fn send(&self, mut request: Request<Vec<u8>>) -> Result<Response<Body>, Failure> {
+    async fn send(
+        &self,
+        mut request: Request<Vec<u8>>,
+        is_sent: &Cell<bool>,
+    ) -> Result<Response<Body>, Failure> {
         let (client, credentials) = self.authorized().await?;
+        is_sent.set(true);
         if let Some(credentials) = credentials {
             request.headers_mut().insert(AUTHORIZATION, credentials);
         }
@@ -200,6 +204,12 @@ impl Api {
         }
         Ok(config)
     }
+}
+
+/// Returns what is wrong if there is no answer in time.
+fn late(is_sent: &Cell<bool>, wait_max: Duration) -> Failure {
+    let what = if is_sent.get() { "answer" } else { "credentials for the API server" };
+    Failure::new(Cause::Timeout, format!("no {what} within {} s", wait_max.as_secs()))
 }
 
 /// Returns after how many seconds the server wants the next attempt. Proxies before the API server say so in a field.

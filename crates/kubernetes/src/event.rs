@@ -94,10 +94,10 @@ pub enum Event {
         /// How many entries are not written.
         count: usize,
     },
-    /// A Gateway has no address or port.
+    /// A Gateway or the Ingresses of a class have no address or port.
     NotExposed {
-        /// The Gateway.
-        gateway: String,
+        /// `Gateway namespace/name` or `IngressClass name`.
+        what: String,
         /// Why, and what to do.
         why: &'static str,
     },
@@ -201,9 +201,7 @@ impl fmt::Display for Event {
                 "the status of {object} is full: {count} entries of Weir are not written, because \
                  other controllers have entries in it"
             ),
-            Event::NotExposed { gateway, why } => {
-                write!(f, "Gateway {gateway} is not served: {why}")
-            }
+            Event::NotExposed { what, why } => write!(f, "{what} is not served: {why}"),
             Event::More { latest } => {
                 write!(f, "{latest}; further messages like this are not logged for a minute")
             }

@@ -80,11 +80,13 @@ impl Fetches {
         }
     }
 
-    /// Sets what is referred to and the versions of all that exist. Returns those that were read and are no longer wanted.
+    /// Sets what is referred to and the versions of all that exist. `is_complete`: whether they are all that there are, so
+    /// that those in use keep their place. Returns those that were read and are no longer wanted.
     pub(crate) fn set(
         &mut self,
         referred: &BTreeSet<Id>,
         versions: &BTreeMap<Id, Box<str>>,
+        is_complete: bool,
     ) -> Vec<Id> {
         let before = std::mem::take(&mut self.wanted);
         self.refused.clear();
@@ -93,7 +95,7 @@ impl Fetches {
             let existing = of_kind.filter_map(|id| Some((id, versions.get(id)?)));
             // Those in use stay: only further ones are beyond the limit.
             let (used, further): (Vec<_>, Vec<_>) =
-                existing.partition(|(id, _)| before.contains_key(*id));
+                existing.partition(|(id, _)| is_complete && before.contains_key(*id));
             let mut counts: BTreeMap<Arc<str>, usize> = BTreeMap::new();
             for (id, _) in &used {
                 *counts.entry(Arc::clone(&id.1.namespace)).or_default() += 1;
@@ -295,7 +297,7 @@ mod tests {
     fn only_changed_versions_of_what_is_referred_to_are_read() {
         let mut fetches = Fetches::new();
         let referred: BTreeSet<Id> = [key("a"), key("b"), key("absent")].into();
-        fetches.set(&referred, &versions(&[("a", "1"), ("b", "1"), ("other", "1")]));
+        fetches.set(&referred, &versions(&[("a", "1"), ("b", "1"), ("other", "1")]), true);
         assert_eq!(awaited(&fetches), "a b");
         assert_eq!(
             (fetches.begin(NOW), fetches.begin(NOW), fetches.begin(NOW)),
@@ -304,10 +306,10 @@ mod tests {
         assert!(fetches.read(&key("a"), Some("1".into()), NOW));
         assert!(fetches.read(&key("b"), None, NOW));
         assert_eq!(awaited(&fetches), "");
-        fetches.set(&referred, &versions(&[("a", "2"), ("b", "1"), ("other", "2")]));
+        fetches.set(&referred, &versions(&[("a", "2"), ("b", "1"), ("other", "2")]), true);
         assert_eq!((fetches.begin(NOW), fetches.begin(NOW)), (Some(key("a")), None));
         // It is deleted while it is read.
-        assert_eq!(fetches.set(&referred, &versions(&[])), [key("a"), key("b")]);
+        assert_eq!(fetches.set(&referred, &versions(&[]), true), [key("a"), key("b")]);
         assert!(!fetches.read(&key("a"), Some("2".into()), NOW));
     }
 
@@ -322,7 +324,7 @@ mod tests {
     #[test]
     fn the_start_waits_a_bounded_time_for_one_that_fails() {
         let mut fetches = Fetches::new();
-        fetches.set(&[key("a"), key("b")].into(), &versions(&[("a", "1"), ("b", "1")]));
+        fetches.set(&[key("a"), key("b")].into(), &versions(&[("a", "1"), ("b", "1")]), true);
         let mut now = NOW;
         for read in 0..6 {
             assert_eq!(awaited_at(&fetches, now), if read == 0 { "a b" } else { "a" });
@@ -351,7 +353,7 @@ mod tests {
         let names: Vec<String> = (0..100).map(|number| number.to_string()).collect();
         let all: BTreeSet<Id> = names.iter().map(|name| key(name)).collect();
         let versions = all.iter().map(|id| (id.clone(), Box::from("1"))).collect();
-        fetches.set(&all, &versions);
+        fetches.set(&all, &versions, true);
         for _ in 0..CONCURRENCY_MAX {
             let id = fetches.begin(NOW).unwrap();
             fetches.failed(&id, failure(Cause::Other), NOW, 1.0);
@@ -368,7 +370,7 @@ mod tests {
     fn the_start_waits_for_an_api_server_that_does_not_answer() {
         for cause in [Cause::Connection, Cause::Timeout, Cause::Busy, Cause::Unauthorized] {
             let mut fetches = Fetches::new();
-            fetches.set(&[key("a"), key("b")].into(), &versions(&[("a", "1"), ("b", "1")]));
+            fetches.set(&[key("a"), key("b")].into(), &versions(&[("a", "1"), ("b", "1")]), true);
             // `a` is forbidden all the time.
             for second in [0, 40, 80] {
                 while let Some(id) = fetches.begin(at(second)) {
@@ -399,26 +401,26 @@ mod tests {
             let awaited = fetches.awaited().map(|(_, key)| key.name.to_string());
             awaited.collect::<Vec<_>>().join(" ")
         };
-        fetches.set(&[key("a")].into(), &versions(&[("a", "1")]));
+        fetches.set(&[key("a")].into(), &versions(&[("a", "1")]), true);
         assert_eq!(fetches.begin(NOW), Some(key("a")));
         fetches.failed(&key("a"), failure(Cause::Forbidden), NOW, 1.0);
         assert_eq!(shown(&fetches), "a");
         fetches.give_up();
         assert_eq!(shown(&fetches), "");
-        fetches.set(&[key("a"), key("b")].into(), &versions(&[("a", "1"), ("b", "1")]));
+        fetches.set(&[key("a"), key("b")].into(), &versions(&[("a", "1"), ("b", "1")]), true);
         assert_eq!(shown(&fetches), "b");
         fetches.read(&key("b"), None, at(60));
         assert_eq!(shown(&fetches), "");
         // It is referred to for the first time again.
-        fetches.set(&[key("b")].into(), &versions(&[("a", "1"), ("b", "1")]));
-        fetches.set(&[key("a"), key("b")].into(), &versions(&[("a", "1"), ("b", "1")]));
+        fetches.set(&[key("b")].into(), &versions(&[("a", "1"), ("b", "1")]), true);
+        fetches.set(&[key("a"), key("b")].into(), &versions(&[("a", "1"), ("b", "1")]), true);
         assert_eq!(shown(&fetches), "a");
     }
 
     #[test]
     fn a_reason_is_the_same_for_similar_failures() {
         let mut fetches = Fetches::new();
-        fetches.set(&[key("a")].into(), &versions(&[("a", "1")]));
+        fetches.set(&[key("a")].into(), &versions(&[("a", "1")]), true);
         let mut fail = |cause, line: &str| {
             let is_news = fetches.failed(&key("a"), Failure::new(cause, line), NOW, 1.0);
             let why = fetches.why_unread(&key("a")).unwrap().to_string();
@@ -442,7 +444,7 @@ mod tests {
         let why = |fetches: &Fetches, name: &str| {
             fetches.why_unread(&key(name)).map(|why| why.to_string()).unwrap_or_default()
         };
-        fetches.set(&[key("a"), key("absent")].into(), &versions(&[("a", "1")]));
+        fetches.set(&[key("a"), key("absent")].into(), &versions(&[("a", "1")]), true);
         assert_eq!(why(&fetches, "absent"), "");
         assert_eq!(why(&fetches, "a"), "has not been read yet");
         for (cause, expected) in [
@@ -455,7 +457,7 @@ mod tests {
         }
         // What was read before stays in use.
         fetches.read(&key("a"), Some("1".into()), NOW);
-        fetches.set(&[key("a")].into(), &versions(&[("a", "2")]));
+        fetches.set(&[key("a")].into(), &versions(&[("a", "2")]), true);
         fetches.failed(&key("a"), failure(Cause::Forbidden), NOW, 1.0);
         assert_eq!((why(&fetches, "a").as_str(), fetches.failures().count()), ("", 1));
     }
@@ -470,10 +472,10 @@ mod tests {
         let referred: BTreeSet<Id> = maps.chain(secrets).collect();
         // What does not exist is not counted.
         let mut versions: BTreeMap<Id, Box<str>> = BTreeMap::new();
-        fetches.set(&referred, &versions);
+        fetches.set(&referred, &versions, true);
         assert!(fetches.refused.is_empty());
         versions.extend(referred.iter().map(|id| (id.clone(), Box::from("1"))));
-        fetches.set(&referred, &versions);
+        fetches.set(&referred, &versions, true);
         assert_eq!((fetches.awaited().count(), fetches.refused.len()), (3 * count, count));
         assert!(fetches.refused.iter().all(|(kind, _)| *kind == Kind::ConfigMap));
     }
@@ -488,9 +490,28 @@ mod tests {
         let mut all: BTreeSet<Id> = (0..2 * count).map(|name| of("a", name)).collect();
         all.extend((0..3).map(|name| of("b", name)));
         let versions = all.iter().map(|id| (id.clone(), Box::from("1"))).collect();
-        fetches.set(&all, &versions);
+        fetches.set(&all, &versions, true);
         assert!(fetches.refused.iter().all(|(_, key)| &*key.namespace == "a"));
         assert_eq!((fetches.awaited().count(), fetches.refused.len()), (count, count + 3));
+    }
+
+    #[test]
+    fn what_is_known_first_at_the_start_does_not_use_everything_up() {
+        let mut fetches = Fetches::new();
+        let of = |namespace: &str, count: usize| -> BTreeMap<Id, Box<str>> {
+            let id = |number: usize| (Kind::ConfigMap, Key::new(namespace, number.to_string()));
+            (0..count).map(|number| (id(number), Box::from("1"))).collect()
+        };
+        let mut versions = of("a", count_max(Kind::ConfigMap));
+        let mut set = |versions: &BTreeMap<Id, Box<str>>, is_complete: bool| {
+            fetches.set(&versions.keys().cloned().collect(), versions, is_complete);
+            fetches.refused.iter().filter(|(_, key)| &*key.namespace == "b").count()
+        };
+        set(&versions, false);
+        versions.extend(of("b", 10));
+        assert_eq!(set(&versions, false), 0);
+        versions.extend(of("b", 20));
+        assert_eq!(set(&versions, true), 10);
     }
 
     #[test]
@@ -504,14 +525,14 @@ mod tests {
             all.iter().map(|id| (id.clone(), Box::from("1"))).collect()
         };
         let used = named("used");
-        fetches.set(&used, &versions_of(&used));
+        fetches.set(&used, &versions_of(&used), true);
         while let Some(id) = fetches.begin(NOW) {
             fetches.read(&id, None, NOW);
         }
         // Others come that are first in the order of names.
         let others = named("a");
         let mut all: BTreeSet<Id> = used.union(&others).cloned().collect();
-        assert_eq!(fetches.set(&all, &versions_of(&all)), []);
+        assert_eq!(fetches.set(&all, &versions_of(&all), true), []);
         assert_eq!((fetches.begin(NOW), &fetches.refused), (None, &others));
         let why = fetches.why_unread(&key("a0")).unwrap();
         assert_eq!(
@@ -521,7 +542,7 @@ mod tests {
         );
         // One that is no longer used makes room.
         all.remove(&key("used7"));
-        assert_eq!(fetches.set(&all, &versions_of(&all)), [key("used7")]);
+        assert_eq!(fetches.set(&all, &versions_of(&all), true), [key("used7")]);
         assert_eq!((fetches.begin(NOW), fetches.refused.len()), (Some(key("a0")), count - 1));
     }
 }

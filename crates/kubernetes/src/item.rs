@@ -147,17 +147,12 @@ pub(crate) fn contents(kind: Kind, mut object: Value) -> Result<Contents, Arc<st
 
 /// Returns what stands for a Secret whose contents are unknown. `why` is the rest of a sentence that begins with it.
 pub(crate) fn unread_secret(why: &str) -> Secret {
-    let secret = Secret::default();
-    // What was found to be wrong with the contents: they are not looked at.
-    let _ = secret.certificate.or(|| Err(why.to_owned()));
-    secret
+    Secret { unknown: Some(why.into()), ..Secret::default() }
 }
 
 /// See [`unread_secret`].
 pub(crate) fn unread_config_map(why: &str) -> ConfigMap {
-    let map = ConfigMap::default();
-    let _ = map.authorities.or(|| Err(why.to_owned()));
-    map
+    ConfigMap { unknown: Some(why.into()), ..ConfigMap::default() }
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use gateway::objects::gateway::{Address, Gateway};
 use gateway::pods::ServicePortKey;
 use gateway::resolve::incremental::{Changes, Routes};
 use gateway::resolve::ingress::Ingresses;
-use gateway::resolve::ingress_classes::Classes;
 use gateway::resolve::status::{Notice, Statuses};
 use gateway::resolve::{Outcome, Surroundings, World, assemble};
 
@@ -28,6 +27,8 @@ pub(crate) struct Resolver {
     ingresses: Ingresses,
     /// The Gateways of the last result.
     gateways: Arc<BTreeMap<Key, Arc<ir::Gateway>>>,
+    /// The addresses of the pool that Gateways had in the last result.
+    assigned: BTreeMap<Key, IpAddr>,
 }
 
 /// A result.
@@ -57,6 +58,7 @@ impl Resolver {
             routes: Routes::default(),
             ingresses: Ingresses::default(),
             gateways: Arc::default(),
+            assigned: BTreeMap::new(),
         }
     }
 
@@ -78,7 +80,9 @@ impl Resolver {
         let exposed = match &self.exposure {
             Exposure::Services { listen, .. } => Exposed::by_services(store, *listen),
             Exposure::Pool { addresses } => {
-                Exposed::by_pool(store, &world, self.ingresses.implied(), addresses)
+                let implied = self.ingresses.implied();
+                self.assigned = assign(store, &world, implied, addresses, &self.assigned);
+                Exposed::by_pool(&self.assigned)
             }
         };
         let addresses = &exposed.addresses;
@@ -142,29 +146,9 @@ impl Exposed {
         Exposed { addresses: addresses.collect(), listen: Listen::Targets(listen, existing) }
     }
 
-    fn by_pool<'k>(
-        store: &Store,
-        world: &World<'_>,
-        implied: impl Iterator<Item = &'k Key>,
-        pool: &[IpAddr],
-    ) -> Exposed {
-        let accepted = world.plans.gateways.values().filter(|plan| plan.rejected.is_none());
-        let implied: Vec<Gateway> = implied.map(service::implied).collect();
-        let classes = Classes::new(world.cluster.objects, world.cluster.settings);
-        let mut present = store.addresses.clone();
-        present.extend(implied.iter().map(|one| {
-            let key = one.metadata.key();
-            let addresses = store.ingress_addresses(&classes, &key.name);
-            (key, addresses)
-        }));
-        let accepted = accepted.map(|plan| plan.gateway).chain(&implied);
-        let accepted: Vec<&Gateway> = accepted.collect();
-        let assigned = pool::assign(pool, &accepted, &present);
-        let addresses = assigned.iter().map(|(key, address)| {
-            let address = Address { value: Some(address.to_string()), ..Address::default() };
-            (key.clone(), vec![address])
-        });
-        Exposed { addresses: addresses.collect(), listen: Listen::Own(assigned) }
+    fn by_pool(assigned: &BTreeMap<Key, IpAddr>) -> Exposed {
+        let addresses = assigned.iter().map(|(key, address)| (key.clone(), vec![stated(*address)]));
+        Exposed { addresses: addresses.collect(), listen: Listen::Own(assigned.clone()) }
     }
 
     fn binding(&self, gateway: &Key, port: u16) -> Option<SocketAddr> {
@@ -176,4 +160,35 @@ impl Exposed {
             Listen::Own(assigned) => Some(SocketAddr::new(*assigned.get(gateway)?, port)),
         }
     }
+}
+
+/// Returns the address of each Gateway. `before`: those of the last result.
+fn assign<'k>(
+    store: &Store,
+    world: &World<'_>,
+    implied: impl Iterator<Item = &'k Key>,
+    pool: &[IpAddr],
+    before: &BTreeMap<Key, IpAddr>,
+) -> BTreeMap<Key, IpAddr> {
+    let accepted = world.plans.gateways.values().filter(|plan| plan.rejected.is_none());
+    let classes = implied.filter_map(|key| world.cluster.objects.ingress_classes.get(key));
+    let implied: Vec<Gateway> = classes.map(|class| service::implied(class)).collect();
+    let mut present = store.addresses.clone();
+    for class in implied.iter().map(|one| one.metadata.key()) {
+        let statuses = || store.ingress_addresses(&world.ingress_classes, &class.name);
+        let own = before.get(&class).map(|address| stated(*address));
+        let own = own.filter(|own| statuses().any(|all| all.contains(own)));
+        // An Ingress that has changed its class still has the address of the former one.
+        let others = before.iter().filter(|(key, _)| **key != class);
+        let others: Vec<Address> = others.map(|(_, address)| stated(*address)).collect();
+        let free = || statuses().flatten().find(|address| !others.contains(address));
+        present.insert(class.clone(), own.or_else(free).into_iter().collect());
+    }
+    let accepted: Vec<&Gateway> = accepted.map(|plan| plan.gateway).chain(&implied).collect();
+    pool::assign(pool, &accepted, &present)
+}
+
+/// Returns an address as a status states it.
+fn stated(address: IpAddr) -> Address {
+    Address { value: Some(address.to_string()), ..Address::default() }
 }

@@ -23,7 +23,7 @@ use crate::text::is_older;
 /// An object whose status Weir writes.
 pub(crate) type Id = (Kind, Key);
 
-/// At most this many unreadable objects are remembered, besides Gateways.
+/// At most this many unreadable objects are remembered, besides Gateways and IngressClasses: their Services stay.
 const UNREADABLE_MAX: usize = 100;
 
 /// The objects, and what has changed.
@@ -110,7 +110,8 @@ impl Store {
                 self.delete(kind, &key);
                 let id = (kind, key);
                 // The Service of a Gateway that exists is kept.
-                if self.unreadable.len() < UNREADABLE_MAX || kind == Kind::Gateway {
+                let is_exposed = matches!(kind, Kind::Gateway | Kind::IngressClass);
+                if self.unreadable.len() < UNREADABLE_MAX || is_exposed {
                     self.dirty.unreadable.push((id.clone(), Arc::clone(&error)));
                     self.unreadable.insert(id, error);
                     self.dirty.has_unreadable = true;
@@ -375,16 +376,19 @@ impl Store {
         };
     }
 
-    /// Returns the addresses that the status of an Ingress of this class has.
-    pub(crate) fn ingress_addresses(&self, classes: &Classes, class: &Arc<str>) -> Vec<Address> {
-        let is_of_class = |one: &&Arc<Ingress>| classes.of(one) == Some(class);
+    /// Returns the addresses that the status of each Ingress of this class has.
+    pub(crate) fn ingress_addresses(
+        &self,
+        classes: &Classes,
+        class: &Arc<str>,
+    ) -> impl Iterator<Item = Vec<Address>> {
+        let is_of_class = move |one: &&Arc<Ingress>| classes.of(one) == Some(class);
         let ingresses = self.objects.ingresses.values().filter(is_of_class);
-        let mut known = ingresses.filter_map(|ingress| {
+        ingresses.filter_map(|ingress| {
             let facts = self.facts.get(&(Kind::Ingress, ingress.metadata.key()))?;
             let status: Value = serde_json::from_str(&facts.status).ok()?;
             Some(service::addresses(&status["loadBalancer"]["ingress"]))
-        });
-        known.find(|addresses| !addresses.is_empty()).unwrap_or_default()
+        })
     }
 
     /// Takes what has changed for routes and Gateways.
@@ -653,10 +657,7 @@ mod tests {
         };
         let why = |store: &Store, name: &str| -> String {
             let secret = store.objects.secrets.get(&id(name).1);
-            let read = || Err("is read".to_owned());
-            secret
-                .map_or("absent", |secret| secret.certificate.or(read).as_ref().unwrap_err())
-                .into()
+            secret.map_or("absent", |secret| secret.unknown.as_deref().unwrap_or("is read")).into()
         };
         store.set_contents(&id("a").1, contents());
         store.take_changes();

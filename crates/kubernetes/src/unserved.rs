@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use gateway::ir;
 use gateway::objects::Key;
-use gateway::resolve::status::{Condition, ListenerStatus, Problem, Statuses};
+use gateway::objects::ingress::IngressClass;
+use gateway::resolve::ingress_classes::is_implied;
+use gateway::resolve::status::{Condition, ListenerStatus, Notice, Problem, Statuses};
 
 const PROGRAMMED: &str = "Programmed";
 /// The reason of a Gateway without an address.
@@ -69,7 +71,21 @@ impl Why {
     }
 }
 
-/// Returns the statuses with `Programmed` as it is. `gateways` are those that the statuses are about.
+/// Returns notices about IngressClasses with such ports, as far as waiting does not help: they have no conditions.
+pub(crate) fn notices<'a>(
+    unserved: &'a Unserved,
+    classes: &'a BTreeMap<Key, Arc<IngressClass>>,
+) -> impl Iterator<Item = Notice> + 'a {
+    unserved.iter().filter_map(|((gateway, port), why)| {
+        why.advice()?;
+        let class = classes.get(gateway)?;
+        let problem = Problem::new("NotServed", why.message(*port));
+        Some(Notice::new("IngressClass", &class.metadata, problem))
+    })
+}
+
+/// Returns the statuses with `Programmed` as it is. `gateways` are those that the statuses are about. Those of Ingresses have
+/// no such condition: the ports are left out.
 pub(crate) fn mark(
     statuses: &Arc<Statuses>,
     gateways: &BTreeMap<Key, Arc<ir::Gateway>>,
@@ -88,6 +104,13 @@ pub(crate) fn mark(
 }
 
 fn mark_gateway(statuses: &mut Statuses, gateway: &ir::Gateway, unserved: &[(u16, &Why)]) {
+    if is_implied(&gateway.key) {
+        let ingresses = statuses.ingresses.values_mut().filter(|one| one.gateway == gateway.key);
+        for ingress in ingresses {
+            ingress.ports.retain(|port| unserved.iter().all(|(other, _)| other != port));
+        }
+        return;
+    }
     for (port, why) in unserved {
         let problem = Problem::new("Pending", why.message(*port));
         for listener in gateway.ports.get(port).into_iter().flatten() {

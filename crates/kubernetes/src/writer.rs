@@ -36,9 +36,9 @@ const REFUSED_REPEAT_AFTER: Duration = Duration::from_secs(300);
 /// A write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Write {
-    /// The Service of a Gateway.
+    /// The Service of a Gateway or an IngressClass.
     Service(Key),
-    /// A Service whose Gateway has gone: it is deleted.
+    /// A Service whose Gateway or IngressClass has gone: it is deleted.
     Unwanted(Key),
     /// A status.
     Status(Id),
@@ -371,7 +371,7 @@ fn path(kind: Kind, version: &str, key: &Key) -> String {
 fn what(write: &Write) -> String {
     match write {
         Write::Status((kind, key)) => format!("write the status of {} {key}", kind.name()),
-        Write::Service(gateway) => format!("write the Service for Gateway {gateway}"),
+        Write::Service(gateway) => format!("write the Service for {}", service::owner(gateway)),
         Write::Unwanted(service) => format!("delete Service {service}"),
     }
 }

@@ -623,7 +623,7 @@ async fn gateways_share_a_pool_of_addresses() {
     .await;
     wait("a report", || {
         weir.has_event(
-            |event| matches!(event, Event::NotExposed { gateway, .. } if gateway == "n/third"),
+            |event| matches!(event, Event::NotExposed { what, .. } if what == "Gateway n/third"),
         )
         .then_some(())
     })
@@ -1122,6 +1122,14 @@ async fn gateways_are_served_without_permissions_for_ingresses() {
     let settings = Settings { namespaces: Some(vec!["n".into()]), ..settings(&cluster) };
     let weir = start(settings);
     weir.obey();
+    // Permissions may follow soon.
+    wait("only them to be awaited", || {
+        let awaited = &weir.health().awaited;
+        (*awaited == ["ingressclasses", "ingresses of namespace n"].map(String::from).into())
+            .then_some(())
+    })
+    .await;
+    assert!(!weir.served().is_complete);
     weir.wait_for_routes(&["r"]).await;
     wait("the report", || {
         let forbidden = &weir.health().forbidden;
@@ -1130,8 +1138,11 @@ async fn gateways_are_served_without_permissions_for_ingresses() {
         is_reported.then_some(())
     })
     .await;
-    let health = weir.health();
-    assert!(health.failing.is_empty() && health.not_followed_since.is_none(), "{health:?}");
+    wait("an end of the failures", || {
+        let health = weir.health();
+        (health.failing.is_empty() && health.not_followed_since.is_none()).then_some(())
+    })
+    .await;
     assert!(!weir.has_event(|event| matches!(event, Event::Skipped { .. })), "it is served");
     cluster.fail("networking.k8s.io/v1/namespaces/n/ingresses", 0);
     cluster.fail("/ingressclasses", 0);

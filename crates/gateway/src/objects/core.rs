@@ -161,6 +161,9 @@ pub struct Secret {
     pub kind: String,
     /// Its values, in base64.
     pub data: BTreeMap<String, String>,
+    /// Why its contents are unknown, as the rest of a sentence that begins with the Secret. `None`: they are known.
+    #[serde(skip)]
+    pub unknown: Option<Arc<str>>,
     /// The certificate in them, or what is wrong with it.
     #[serde(skip)]
     pub certificate: Read<Result<Certificate, String>>,
@@ -181,6 +184,9 @@ pub struct ConfigMap {
     pub metadata: Meta,
     /// Its values that are text.
     pub data: BTreeMap<String, String>,
+    /// Why its contents are unknown, as the rest of a sentence that begins with the ConfigMap. `None`: they are known.
+    #[serde(skip)]
+    pub unknown: Option<Arc<str>>,
     /// The authorities in them, or what is wrong with them.
     #[serde(skip)]
     pub authorities: Read<Result<Authorities, String>>,

@@ -101,6 +101,19 @@ impl<'a> Cluster<'a> {
         Cluster { objects, settings, grants }
     }
 
+    /// Returns a Secret whose contents are known.
+    ///
+    /// # Errors
+    ///
+    /// The rest of a sentence that begins with the Secret.
+    pub fn secret(&self, key: &Key) -> Result<&'a Secret, String> {
+        let secret = self.objects.secrets.get(key).ok_or("does not exist")?;
+        match &secret.unknown {
+            Some(why) => Err(why.to_string()),
+            None => Ok(secret),
+        }
+    }
+
     /// Returns the certificate in a Secret, or what is wrong with the Secret. `None`: it does not exist.
     pub fn certificate(&self, key: &Key) -> Option<&Result<Certificate, String>> {
         let secret = self.objects.secrets.get(key)?;

@@ -29,6 +29,9 @@ pub fn certificate(key: &Key, secret: &Secret) -> Result<Certificate, String> {
 ///
 /// The rest of a sentence that begins with the ConfigMap.
 pub fn authorities(key: &Key, map: &ConfigMap) -> Result<Authorities, String> {
+    if let Some(why) = &map.unknown {
+        return Err(why.to_string());
+    }
     let text = map.data.get("ca.crt").ok_or("has no key ca.crt")?;
     pem::certificates(text.as_bytes()).map_err(|text| format!("is invalid: ca.crt {text}"))?;
     Ok(Authorities { source: key.clone(), pem: text.as_bytes().into() })
@@ -40,6 +43,9 @@ pub fn authorities(key: &Key, map: &ConfigMap) -> Result<Authorities, String> {
 ///
 /// The rest of a sentence that begins with the Secret.
 pub fn value(secret: &Secret, name: &str) -> Result<Arc<[u8]>, String> {
+    if let Some(why) = &secret.unknown {
+        return Err(why.to_string());
+    }
     let text = secret.data.get(name).ok_or_else(|| format!("has no key {name}"))?;
     match STANDARD.decode(text) {
         Ok(bytes) => Ok(bytes.into()),

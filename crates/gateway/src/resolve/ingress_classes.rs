@@ -52,6 +52,11 @@ pub fn implied_key(class: impl Into<Arc<str>>) -> Key {
     Key::new("", class)
 }
 
+/// Returns whether it is the key of what an IngressClass implies.
+pub fn is_implied(gateway: &Key) -> bool {
+    gateway.namespace.is_empty()
+}
+
 /// Returns notices about the IngressClasses that name Weir's controller.
 pub fn notices(objects: &Objects, settings: &Settings) -> Vec<Notice> {
     let classes = objects.ingress_classes.values();

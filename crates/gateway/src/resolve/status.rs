@@ -174,10 +174,12 @@ pub struct AncestorStatus {
 }
 
 /// The status of an Ingress.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IngressStatus {
     /// The generation that was read.
     pub generation: i64,
+    /// What its class implies among Gateways.
+    pub gateway: Key,
     /// The addresses at which it is served.
     pub addresses: Vec<Address>,
     /// The ports.

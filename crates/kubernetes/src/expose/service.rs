@@ -8,7 +8,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use gateway::objects::Key;
-use gateway::objects::gateway::{Address, Gateway};
+use gateway::objects::gateway::{Address, Gateway, Infrastructure};
+use gateway::objects::ingress::IngressClass;
+use gateway::resolve::ingress_classes::is_implied;
 use serde_json::{Map, Value, json};
 
 use super::pool;
@@ -22,8 +24,22 @@ const WANTED: &str = "weir.dev/wanted";
 /// A digest of Weir's name in GatewayClasses.
 const CONTROLLER: &str = "weir.dev/controller";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// An annotation of a Gateway: the `externalTrafficPolicy` of its Service.
+/// An annotation of a Gateway or an IngressClass: the `externalTrafficPolicy` of its Service.
 const TRAFFIC_POLICY: &str = "weir.dev/external-traffic-policy";
+/// The annotations of an IngressClass that its Service receives: those by which providers of load balancers are told what to
+/// do. Others may be marks of tools, such as Helm, which would then take the Service for one of theirs.
+const FOR_PROVIDERS: [&str; 10] = [
+    "cloud.google.com/",
+    "external-dns.alpha.kubernetes.io/",
+    "kube-vip.io/",
+    "lbipam.cilium.io/",
+    "load-balancer.hetzner.cloud/",
+    "metallb.io/",
+    "metallb.universe.tf/",
+    "networking.gke.io/",
+    "service.beta.kubernetes.io/",
+    "service.kubernetes.io/",
+];
 
 /// A Service that Weir made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,10 +80,16 @@ pub(crate) fn label_selector(controller_name: &str) -> String {
 /// `namespace-name` can be the same for different Gateways.
 pub(crate) fn name(gateway: &Key) -> String {
     const START_BYTES_MAX: usize = 63 - 17;
-    let namespace = if gateway.namespace.is_empty() { "ingress" } else { &*gateway.namespace };
+    let namespace = if is_implied(gateway) { "ingress" } else { &*gateway.namespace };
     let mut start = format!("weir-{namespace}-{}", gateway.name).replace('.', "-");
     start.truncate(start.floor_char_boundary(START_BYTES_MAX));
     format!("{}-{}", start.trim_end_matches('-'), short_digest(&gateway.to_string()))
+}
+
+/// Returns what a Service is for, for people.
+pub(crate) fn owner(gateway: &Key) -> String {
+    let kind = if is_implied(gateway) { "IngressClass" } else { "Gateway" };
+    format!("{kind} {gateway}")
 }
 
 /// Reads a Service. `None`: it is not for a Gateway.
@@ -138,10 +160,13 @@ pub(crate) fn one_per_gateway<'a>(
 }
 
 /// Returns what an IngressClass implies, as far as exposing it needs a Gateway.
-pub(crate) fn implied(key: &Key) -> Gateway {
-    let mut gateway = Gateway::default();
-    gateway.metadata.name = Arc::clone(&key.name);
-    gateway.spec.gateway_class_name = Arc::clone(&key.name);
+pub(crate) fn implied(class: &IngressClass) -> Gateway {
+    let is_for_provider = |name: &str| FOR_PROVIDERS.iter().any(|start| name.starts_with(start));
+    let for_provider = class.metadata.annotations.iter().filter(|(name, _)| is_for_provider(name));
+    let annotations = for_provider.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut gateway = Gateway { metadata: class.metadata.clone(), ..Gateway::default() };
+    gateway.spec.gateway_class_name = Arc::clone(&class.metadata.name);
+    gateway.spec.infrastructure = Some(Infrastructure { annotations, ..Infrastructure::default() });
     gateway
 }
 
@@ -310,6 +335,23 @@ mod tests {
         assert_eq!(BTreeSet::from_iter(annotations), expected.into());
         assert_eq!(metadata["annotations"][GATEWAY], "n/gw.a");
         assert_eq!(service["spec"]["loadBalancerIP"], "192.0.2.7");
+    }
+
+    #[test]
+    fn an_ingress_class_says_what_its_service_is_like() {
+        let class = serde_json::from_value(json!({"metadata": {"name": "c", "annotations": {
+            "weir.dev/external-traffic-policy": "Local",
+            "service.beta.kubernetes.io/aws-load-balancer-type": "nlb",
+            "ingressclass.kubernetes.io/is-default-class": "true",
+            "meta.helm.sh/release-name": "weir"
+        }}}));
+        let service = wanted(&shared(), &implied(&class.unwrap()), &[(80, 31_000)].into());
+        assert_eq!(service["spec"]["externalTrafficPolicy"], "Local");
+        let annotations = service["metadata"]["annotations"].as_object().unwrap();
+        let names: Vec<&str> = annotations.keys().map(String::as_str).collect();
+        let of_provider = "service.beta.kubernetes.io/aws-load-balancer-type";
+        assert_eq!(BTreeSet::from_iter(names), [of_provider, GATEWAY, WANTED].into());
+        assert_eq!(read(&service).unwrap().gateway, Key::new("", "c"));
     }
 
     #[test]

@@ -69,6 +69,8 @@ struct Running {
     failures: u32,
     /// Since when it has been forbidden without interruption.
     forbidden_since: Option<Moment>,
+    /// Whether Weir serves without this kind: it need not read it, and has not been allowed to.
+    is_left_out: bool,
 }
 
 /// The end of a request.
@@ -272,6 +274,7 @@ impl Manager {
                 self.store.dirty.has_exposure |=
                     source.kind == Kind::OwnService && !running.is_listed;
                 running.is_listed = true;
+                running.is_left_out = false;
                 running.failures = 0;
                 self.list(&source, items);
             }
@@ -287,8 +290,9 @@ impl Manager {
             What::Failed(failure) => {
                 self.health.last_error = Some(Arc::clone(&failure.line));
                 running.failed(failure);
-                // The last kind of a namespace may be left out.
                 if source.kind.is_optional() {
+                    self.leave_out(now());
+                    // It may be the last kind of a namespace.
                     self.reveal_complete();
                 }
             }
@@ -399,18 +403,13 @@ impl Running {
             failure: None,
             failures: 0,
             forbidden_since: None,
+            is_left_out: false,
         }
     }
 
-    /// Returns whether Weir serves without this kind: it has never been allowed to read it, and it need not.
-    fn is_left_out(&self, kind: Kind) -> bool {
-        let is_refused = |one: &Failure| matches!(one.cause, Cause::Forbidden | Cause::NotFound);
-        kind.is_optional() && !self.is_listed && self.failure.as_ref().is_some_and(is_refused)
-    }
-
     /// Returns whether nothing of this kind is missing.
-    fn is_read(&self, kind: Kind) -> bool {
-        self.is_listed || self.is_left_out(kind)
+    fn is_read(&self) -> bool {
+        self.is_listed || self.is_left_out
     }
 
     fn failed(&mut self, failure: Failure) {

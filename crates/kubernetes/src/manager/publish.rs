@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use gateway::ir;
 use gateway::objects::Key;
-use gateway::objects::gateway::Gateway;
 use gateway::pods::PodSets;
-use gateway::resolve::status::Statuses;
+use gateway::resolve::ingress_classes::is_implied;
+use gateway::resolve::status::{Notice, Statuses};
 use gateway::served::{InForce, Served};
 use os::clock::now;
 
@@ -36,7 +36,7 @@ impl Manager {
         let unserved = self.set_services(&resolution);
         self.report_not_exposed(&unserved);
         let Resolution { gateways, bindings, statuses, notices, ports } = resolution;
-        self.recorder.set(&notices, now());
+        self.set_notices(notices, &unserved);
         self.used = ports;
         // Pods first: a reader of a Service must find its Pods.
         self.publish_pods();
@@ -58,6 +58,18 @@ impl Manager {
         let statuses = Arc::new(statuses);
         self.latest = Some(Outcome { generation, statuses, gateways, unserved });
         self.in_force(in_force);
+    }
+
+    /// Decides which events there should be.
+    fn set_notices(&mut self, notices: Arc<[Notice]>, unserved: &Unserved) {
+        let classes = &self.store.objects.ingress_classes;
+        let mut further = unserved::notices(unserved, classes).peekable();
+        if further.peek().is_none() {
+            self.recorder.set(&notices, now());
+        } else {
+            let all = notices.iter().cloned().chain(further).collect();
+            self.recorder.set(&all, now());
+        }
     }
 
     /// Passes the statuses on whose generation is in force: what a status says is true when it is written. Ports that
@@ -114,8 +126,7 @@ impl Manager {
     /// begin again.
     pub(super) fn set_unwanted(&mut self) {
         let is_listed = |gateway: &Key| {
-            let is_implied = gateway.namespace.is_empty();
-            let kind = if is_implied { Kind::IngressClass } else { Kind::Gateway };
+            let kind = if is_implied(gateway) { Kind::IngressClass } else { Kind::Gateway };
             let source = |namespace| Source { kind, namespace };
             let all = self.watches.get(&source(None));
             let watch = all.or_else(|| self.watches.get(&source(Some(gateway.namespace.clone()))));
@@ -166,11 +177,15 @@ impl Manager {
         let allocated = self.ports.allocate(&existing, &wanted);
         let mut services = BTreeMap::new();
         for (key, targets) in allocated.iter().filter(|(_, targets)| !targets.is_empty()) {
-            let stated = self.store.objects.gateways.get(key).map(|one| Gateway::clone(one));
-            let implied = || key.namespace.is_empty().then(|| service::implied(key));
-            if let Some(gateway) = stated.or_else(implied) {
-                services.insert(key.clone(), service::wanted(&shared, &gateway, targets));
-            }
+            let objects = &self.store.objects;
+            let service = if is_implied(key) {
+                let class = objects.ingress_classes.get(key);
+                class.map(|one| service::wanted(&shared, &service::implied(one), targets))
+            } else {
+                let gateway = objects.gateways.get(key);
+                gateway.map(|one| service::wanted(&shared, one, targets))
+            };
+            services.extend(service.map(|service| (key.clone(), service)));
         }
         self.writer.set_services(services);
         self.set_unwanted();
@@ -192,7 +207,7 @@ impl Manager {
             lasting.map(|(gateway, why)| (gateway.clone(), why)).collect();
         for (gateway, why) in &not_exposed {
             if !self.not_exposed.contains(gateway) {
-                (self.events)(Event::NotExposed { gateway: gateway.to_string(), why });
+                (self.events)(Event::NotExposed { what: service::owner(gateway), why });
             }
         }
         self.not_exposed = not_exposed.into_keys().collect();

@@ -18,8 +18,9 @@ use crate::store::Id;
 
 /// Changes wait at most this long for what they refer to.
 const HOLD_MAX: Duration = Duration::from_secs(2);
-/// The start waits at most this long for a namespace that Weir may not read.
-const NAMESPACE_FORBIDDEN_MAX: Duration = Duration::from_secs(30);
+/// The start waits at most this long for a namespace or an optional kind that Weir may not read. Permissions may be granted
+/// after Weir starts, and an API server that starts forbids everything until it has read its roles.
+const FORBIDDEN_MAX: Duration = Duration::from_secs(30);
 
 impl Manager {
     /// Decides which Secrets and ConfigMaps are read.
@@ -27,7 +28,8 @@ impl Manager {
         if std::mem::take(&mut self.store.dirty.has_references) {
             self.has_unread = true;
             self.store.find_references(self.resolver.settings());
-            for id in self.fetches.set(&self.store.referred, &self.store.versions) {
+            for id in self.fetches.set(&self.store.referred, &self.store.versions, self.is_complete)
+            {
                 self.store.remove_contents(&id);
             }
             self.report_refused();
@@ -107,8 +109,9 @@ impl Manager {
     /// Returns whether everything has been read that the start waits for.
     pub(super) fn starts(&mut self) -> bool {
         let now = now();
+        let left_out_at = self.leave_out(now);
         let forbidden = self.forbidden_namespaces();
-        let is_over = |since: &Moment| now.since(*since) >= NAMESPACE_FORBIDDEN_MAX;
+        let is_over = |since: &Moment| now.since(*since) >= FORBIDDEN_MAX;
         let mut skipped: BTreeSet<Arc<str>> = BTreeSet::new();
         // At least one is served.
         if self.has_complete_namespace() {
@@ -122,10 +125,26 @@ impl Manager {
             }
             return true;
         }
-        let ends = forbidden.values().map(|since| *since + NAMESPACE_FORBIDDEN_MAX);
+        let ends = forbidden.values().map(|since| *since + FORBIDDEN_MAX);
         let ends = ends.filter(|end| *end > now).chain(self.fetches.awaited_until(now));
+        let ends = ends.chain(left_out_at);
         self.resolve_at = ends.min();
         false
+    }
+
+    /// Stops waiting for optional kinds that have been forbidden for long. Returns when that is next the case.
+    pub(super) fn leave_out(&mut self, now: Moment) -> Option<Moment> {
+        let mut next = None;
+        for (source, running) in &mut self.watches {
+            let since = running.forbidden_since.filter(|_| !running.is_read());
+            let Some(since) = since.filter(|_| source.kind.is_optional()) else { continue };
+            let end = since + FORBIDDEN_MAX;
+            running.is_left_out = end <= now;
+            if !running.is_left_out {
+                next = Some(next.map_or(end, |next: Moment| next.min(end)));
+            }
+        }
+        next
     }
 
     /// Returns the namespaces that Weir may not read, and since when. Its own is not among them: without the Services in
@@ -155,7 +174,7 @@ impl Manager {
     }
 
     fn unlisted(&self) -> impl Iterator<Item = (&Source, &Running)> {
-        self.watches.iter().filter(|(source, running)| !running.is_read(source.kind))
+        self.watches.iter().filter(|(_, running)| !running.is_read())
     }
 
     /// Returns what the start waits for.

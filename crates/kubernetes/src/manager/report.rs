@@ -106,7 +106,7 @@ impl Manager {
     /// Returns what cannot be read or followed at the moment.
     fn find_failing(&self) -> Vec<(Subject, Arc<str>)> {
         // What is left out is reported as forbidden.
-        let watches = self.watches.iter().filter(|(one, running)| !running.is_left_out(one.kind));
+        let watches = self.watches.iter().filter(|(_, running)| !running.is_left_out);
         let watches = watches.filter_map(|(source, running)| {
             Some((Subject::Watch(source.clone()), Arc::clone(&running.failure.as_ref()?.line)))
         });
@@ -129,7 +129,7 @@ impl Manager {
             Subject::Lease => of(&self.election.failure),
             Subject::Watch(source) => match self.watches.get(source) {
                 None => Standing::Gone,
-                Some(running) if running.is_left_out(source.kind) => Standing::Gone,
+                Some(running) if running.is_left_out => Standing::Gone,
                 Some(running) if running.failure.is_none() && !running.is_listed => {
                     Standing::Pending
                 }

@@ -138,7 +138,7 @@ pub fn local_key(name: &str, metadata: &Meta) -> Option<Key> {
 
 /// Returns the users in a Secret as an htpasswd file has them.
 fn users(cluster: &Cluster<'_>, key: &Key, form: &str) -> Result<Arc<[u8]>, String> {
-    let secret = cluster.objects.secrets.get(key).ok_or("does not exist")?;
+    let secret = cluster.secret(key)?;
     let users: Arc<[u8]> = match form {
         "auth-file" => decode::value(secret, "auth")?,
         "auth-map" => {

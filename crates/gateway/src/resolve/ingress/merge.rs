@@ -78,8 +78,9 @@ impl Merged {
             let ports: Vec<u16> = gateway.ports.keys().copied().collect();
             let members = self.members.get(key).into_iter().flatten();
             let statuses = members.map(|(ingress, generation)| {
+                let (generation, gateway) = (*generation, key.clone());
                 let (addresses, ports) = (addresses.clone(), ports.clone());
-                (ingress.clone(), IngressStatus { generation: *generation, addresses, ports })
+                (ingress.clone(), IngressStatus { generation, gateway, addresses, ports })
             });
             outcome.statuses.ingresses.extend(statuses);
             outcome.gateways.insert(key.clone(), gateway.clone());

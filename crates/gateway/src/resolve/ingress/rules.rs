@@ -22,7 +22,7 @@ use crate::resolve::status::{Notice, Problem};
 use crate::resolve::world::World;
 
 /// At most this many hosts of an Ingress are served.
-const HOSTS_MAX: usize = 500;
+pub const HOSTS_MAX: usize = 500;
 /// At most this many paths.
 const PATHS_MAX: usize = 2000;
 /// At most this many regular expressions are compiled.
@@ -393,10 +393,17 @@ impl Reader<'_, '_> {
     ) -> Vec<(Option<HostPattern>, Certificate)> {
         let mut read: Vec<(Option<HostPattern>, Certificate)> = Vec::new();
         let mut known = HashSet::new();
-        for tls in &ingress.spec.tls {
-            if self.terms.is_passthrough {
-                break;
-            }
+        if self.terms.is_passthrough {
+            return read;
+        }
+        if ingress.spec.tls.len() > HOSTS_MAX {
+            let message = format!(
+                "tls has more than {HOSTS_MAX} entries; the others have no effect. Move some to another \
+                 Ingress."
+            );
+            self.problem("InvalidCertificate", message);
+        }
+        for tls in ingress.spec.tls.iter().take(HOSTS_MAX) {
             let certificate = match secret(world, &ingress.metadata, tls.secret_name.as_ref()) {
                 Ok(certificate) => certificate,
                 Err(why) => {

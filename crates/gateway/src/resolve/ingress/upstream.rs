@@ -289,7 +289,7 @@ fn tls(
 }
 
 fn of_secret(cluster: &Cluster<'_>, key: &Key, verifies: bool) -> Result<UpstreamTls, String> {
-    let secret = cluster.objects.secrets.get(key).ok_or("does not exist")?;
+    let secret = cluster.secret(key)?;
     let has_certificate = secret.data.contains_key("tls.crt");
     let certificate = if has_certificate { cluster.certificate(key) } else { None };
     let certificate = certificate.cloned().transpose()?;

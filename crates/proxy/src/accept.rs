@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use transport::{Stream, watched};
 
@@ -173,10 +173,20 @@ fn place(worker: &Rc<Worker>, socket: TcpStream, peer: SocketAddr, listener: &Ar
     }
 }
 
-/// Serves connections that other workers accepted for this one.
-pub(crate) async fn take_handed(worker: Rc<Worker>, mut inbox: mpsc::Receiver<Handed>) {
-    while let Some(handed) = inbox.recv().await {
-        start(&worker, handed);
+/// Serves connections that other workers accepted for this one, until `leaving` ends. From then on
+/// those workers keep what they accept. What is in the inbox is served first: whatever was left in
+/// it when this worker ends would be closed, and its request lost.
+pub(crate) async fn take_handed(
+    worker: Rc<Worker>,
+    mut inbox: mpsc::Receiver<Handed>,
+    mut leaving: oneshot::Receiver<()>,
+) {
+    loop {
+        tokio::select! {
+            Some(handed) = inbox.recv() => start(&worker, handed),
+            _ = &mut leaving, if !inbox.is_closed() => inbox.close(),
+            else => return,
+        }
     }
 }
 

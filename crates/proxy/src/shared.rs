@@ -38,7 +38,7 @@ pub(crate) struct Dealt {
 pub(crate) struct Peer {
     /// Client connections that it serves.
     pub(crate) connections: AtomicUsize,
-    /// Receives connections that another worker accepted.
+    /// Receives connections that another worker accepted; closed once this one leaves.
     pub(crate) inbox: mpsc::Sender<Handed>,
     servers_changed: AtomicBool,
     listeners_gone: AtomicBool,

@@ -111,3 +111,39 @@ pub(crate) struct Start {
     pub(crate) spans: SpanSink,
     pub(crate) shard: Arc<Shard>,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use decide::Registry;
+    use model::{AccessLog, Action, Denial, Protocol};
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::access_log::AccessTarget;
+    use crate::identity::Identity;
+    use crate::isolate::tests::snapshot;
+    use crate::shared::{Handed, INBOX_MAX};
+
+    /// Returns what so many workers share, and their inboxes. There is one listener, `front`; every
+    /// request is answered with 418.
+    pub(crate) fn shared(workers: usize) -> (Arc<Shared>, Vec<mpsc::Receiver<Handed>>) {
+        let any = ([127, 0, 0, 1], 0).into();
+        let mut snapshot = snapshot(Protocol::Http, any, any);
+        Arc::make_mut(&mut snapshot.routes[0]).action = Action::Deny(Denial::configured(418));
+        let registry = Arc::new(Registry::new());
+        registry.publish(Arc::new(snapshot), os::clock::now());
+        let channels = (0..workers).map(|_| mpsc::channel(INBOX_MAX));
+        let (peers, inboxes) = channels.map(|(outbox, inbox)| (Peer::new(outbox), inbox)).unzip();
+        let (challenges, tickets) = (Arc::default(), Arc::default());
+        let shared = Shared::new(registry, peers, None, Identity::new(1), challenges, tickets);
+        (Arc::new(shared), inboxes)
+    }
+
+    /// Returns what the worker with this number needs to start.
+    pub(crate) fn start(id: usize, shared: &Arc<Shared>) -> Start {
+        let target = AccessTarget::open(&AccessLog::Off, None, || Box::new(io::sink())).unwrap();
+        let (access, _writer) = AccessSink::start(target).unwrap();
+        let (shared, shard) = (Arc::clone(shared), observe::Registry::new().add_shard());
+        Start { id, shared, access, spans: Arc::new(|_| {}), shard }
+    }
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use decide::Published;
 use tokio::runtime::LocalOptions;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::accept::{self, Acceptor};
@@ -43,17 +43,20 @@ pub(crate) fn run(start: Start, inbox: mpsc::Receiver<Handed>) -> io::Result<()>
 }
 
 async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
-    tokio::task::spawn_local(accept::take_handed(Rc::clone(&worker), inbox));
     tokio::task::spawn_local(housekeeping(Rc::clone(&worker)));
     tokio::task::spawn_local(connection_task::attend(Rc::clone(&worker)));
     tokio::task::spawn_local(Rc::clone(&worker.buffers.turns).attend());
     let mut acceptors: Vec<Acceptor> = Vec::new();
     let mut finishing = JoinSet::new();
+    let (serving, leaving) = oneshot::channel();
+    finishing.spawn_local(accept::take_handed(Rc::clone(&worker), inbox, leaving));
     while !worker.shared.leaving() {
         take_sockets(&worker, &mut acceptors, &mut finishing);
         handle_signal(&worker);
         worker.peer().signalled().await;
     }
+    // Before this worker looks for its last connection: none may be handed to it afterwards.
+    drop(serving);
     take_sockets(&worker, &mut acceptors, &mut finishing);
     for acceptor in acceptors {
         finishing.spawn_local(acceptor.finish(Rc::clone(&worker)));
@@ -153,6 +156,52 @@ fn log_news(published: &Published) {
             if let Some(news) = endpoint.slots.learner.news(service.timeouts.keep_alive, now) {
                 tracing::info!(server = %endpoint.row.name, "{news}");
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    use tokio::runtime::LocalRuntime;
+
+    use super::*;
+    use crate::ListenerSockets;
+    use crate::worker::tests;
+
+    /// Runs a worker to its end, and returns its runtime: what is left on the worker's thread.
+    fn run_to_the_end(start: Start, inbox: mpsc::Receiver<Handed>) -> LocalRuntime {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build_local(LocalOptions::default()).unwrap();
+        runtime.block_on(async { live(Rc::new(Worker::new(start).unwrap()), inbox).await });
+        runtime
+    }
+
+    #[test]
+    fn a_worker_that_has_ended_takes_no_connection_from_one_that_still_accepts() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let front = socket.local_addr().unwrap();
+        let (shared, mut inboxes) = tests::shared(2);
+        let sockets = vec![socket];
+        shared.listen(vec![ListenerSockets { name: "front".into(), sockets }], &[], &[]);
+        // The other worker has fewer connections by two when the third is accepted.
+        let clients = [(); 3].map(|()| {
+            let mut client = TcpStream::connect(front).unwrap();
+            client.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+            client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            client
+        });
+        shared.leave();
+        let other = run_to_the_end(tests::start(1, &shared), inboxes.remove(1));
+        let accepting = run_to_the_end(tests::start(0, &shared), inboxes.remove(0));
+        drop((other, accepting));
+        for mut client in clients {
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 418 "), "{answer}");
         }
     }
 }

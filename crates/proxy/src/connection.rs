@@ -14,9 +14,10 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use model::Moment;
+use transport::Stream;
 use transport::http2::PREFACE;
 
 use crate::buffer::Buffer;
@@ -138,7 +139,8 @@ enum Next {
 ///
 /// When the worker drains or the listener closes, idle connections are closed. One that has had no
 /// request yet stays open until [`PARKED_AFTER`] after it began to wait, since its client may have
-/// sent one already; not if the listener's rules have been replaced.
+/// sent one already; not if the listener's rules have been replaced. A request that has arrived by
+/// the end is still served.
 async fn next(
     worker: &Rc<Worker>,
     client: &mut Client,
@@ -150,25 +152,79 @@ async fn next(
     }
     client.buffer.release();
     client.entry.set(Phase::Idle);
-    let Client { stream, buffer, watchdog, via, .. } = client;
+    let Client { stream, buffer, watchdog, via, entry, .. } = client;
     let is_last = || worker.shared.draining() || via.live.is_closing();
     let readable = poll_fn(|cx| {
         // A request that has arrived is answered even while draining.
         if let Poll::Ready(filled) = buffer.poll_fill(stream, cx) {
-            return Poll::Ready(filled);
+            return Poll::Ready(Some(filled));
         }
         if is_last() && (begun || via.live.is_replaced()) {
-            Poll::Ready(Ok(0))
+            Poll::Ready(None)
         } else {
             Poll::Pending
         }
     });
     let parked_at = now + PARKED_AFTER;
-    let arrived = watchdog.until(until.min(parked_at), readable).await;
-    client.entry.set(Phase::Busy);
+    let arrived = watchdog.until(until.min(parked_at), readable).await.flatten();
+    entry.set(Phase::Busy);
     match arrived {
         Some(Ok(count)) if count > 0 => Next::Request,
         None if until > parked_at && !is_last() => Next::Silence,
+        None if !via.live.is_replaced() && fill_unseen(stream, buffer) => Next::Request,
         _ => Next::End,
+    }
+}
+
+/// Reads what has arrived since the runtime last polled, which on a busy machine may be long ago:
+/// closing a connection with unread bytes would reset it. Returns whether there was something.
+fn fill_unseen(stream: &Stream, buffer: &mut Buffer) -> bool {
+    // Once it is not watched, reading does not depend on what the runtime has seen.
+    if stream.is_silent() || stream.unwatch().is_err() {
+        return false;
+    }
+    let filled = buffer.poll_fill(stream, &mut Context::from_waker(Waker::noop()));
+    matches!(filled, Poll::Ready(Ok(count)) if count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::listener::LiveListener;
+    use crate::worker::tests;
+
+    #[tokio::test(flavor = "local")]
+    async fn a_request_that_the_runtime_has_not_seen_is_read_before_its_connection_ends() {
+        let (shared, _inboxes) = tests::shared(1);
+        let worker = Rc::new(Worker::new(tests::start(0, &shared)).unwrap());
+        let front = TcpListener::bind("127.0.0.1:0").unwrap();
+        // The second has waited for its first request for as long as it may.
+        for begun in [true, false] {
+            let listener = LiveListener::new("front".into(), shared.registry.load_full());
+            let via = Via::new(&worker, Arc::new(listener));
+            let mut far = TcpStream::connect(front.local_addr().unwrap()).unwrap();
+            let (near, peer) = front.accept().unwrap();
+            near.set_nonblocking(true).unwrap();
+            let stream = Stream::with_peer(near, peer).unwrap();
+            let buffer = Buffer::new(Rc::clone(&worker.buffers));
+            let accepted = Accepted { stream, peer, tls_before: false, buffer, via };
+            let mut client = Client::new(&worker, accepted, Watchdog::new()).await;
+            let live = Arc::clone(&client.via.live);
+
+            let now = os::clock::now();
+            let until = now + Duration::from_mins(1);
+            let mut waiting = pin!(next(&worker, &mut client, begun, (now, until)));
+            let mut look = async || poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx))).await;
+            assert!(look().await.is_pending());
+            tokio::time::sleep(PARKED_AFTER).await;
+            // From here on the runtime does not poll.
+            far.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+            live.close();
+            assert!(matches!(look().await, Poll::Ready(Next::Request)), "begun: {begun}");
+        }
     }
 }

@@ -111,8 +111,6 @@ pub struct Options {
     pub registry: Arc<Registry>,
     /// The counters of each worker.
     pub counters: Arc<observe::Registry>,
-    /// The sockets of every listener of the configuration in force.
-    pub listeners: Vec<ListenerSockets>,
     /// Worker threads, at least one.
     pub workers: usize,
     /// Destination of access log lines.
@@ -135,7 +133,8 @@ pub struct Handle {
     workers: Vec<JoinHandle<()>>,
 }
 
-/// Starts the workers.
+/// Starts the workers, without listeners: [`Handle::apply`] adds those of the configuration in force
+/// when nothing can fail any more. A connection that was accepted would be lost otherwise.
 ///
 /// # Errors
 /// When a thread cannot be created.
@@ -143,7 +142,6 @@ pub fn start(options: Options) -> io::Result<Handle> {
     let Options {
         registry,
         counters,
-        listeners,
         workers,
         access,
         spans,
@@ -160,7 +158,6 @@ pub fn start(options: Options) -> io::Result<Handle> {
         .unzip();
     let shared = Shared::new(registry, peers, may_explain, identity, challenges, tickets);
     let shared = Arc::new(shared);
-    shared.listen(listeners, &[], &[]);
     shared.authentications.prepare(&shared.registry.current().snapshot);
     if shared.registry.current().snapshot.uses_tls() {
         // Not by the first handshake of a worker, which would hold up all that it serves.

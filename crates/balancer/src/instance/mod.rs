@@ -4,6 +4,8 @@
 //! those of a stop.
 
 mod stop;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -203,11 +205,9 @@ impl Balancer {
         let control = start_control(&registry, &mut snapshot, with_routes, options, &mut known)?;
         let counters = new_counters(&registry.current());
 
-        // The workers accept the waiting clients.
         let options = proxy::Options {
             registry: Arc::clone(&registry),
             counters: Arc::clone(&counters),
-            listeners: sockets.for_proxy(workers)?,
             workers,
             access: access.clone(),
             spans: exporter.telemetry().spans(),
@@ -218,7 +218,7 @@ impl Balancer {
         };
         let proxy = start_workers(options, &alarm)?;
 
-        // The API comes last; everything that it shows exists by now.
+        // The API shows everything that exists by now.
         // With Kubernetes, Weir is ready once it serves the Gateways.
         let ready = Arc::new(AtomicBool::new(cluster.is_none()));
         let managed = Managed {
@@ -238,6 +238,10 @@ impl Balancer {
             sources,
         };
         let management = Management::start(managed, doors)?;
+
+        // Last, since a process that cannot start would take what it has accepted with it: the workers
+        // accept the waiting clients.
+        proxy.apply(sockets.for_proxy(workers)?, &[], os::clock::now());
         announce(&snapshot, workers, &management);
         Ok(Balancer {
             registry,

@@ -79,7 +79,6 @@ fn a_user_whose_verification_ends_after_its_removal_is_denied() {
     let proxy = crate::start(Options {
         registry: Arc::clone(&registry),
         counters: Arc::new(observe::Registry::new()),
-        listeners: vec![ListenerSockets { name: "front".into(), sockets: vec![socket] }],
         workers: 1,
         access,
         spans: Arc::new(|_| {}),
@@ -89,6 +88,8 @@ fn a_user_whose_verification_ends_after_its_removal_is_denied() {
         tickets: Arc::default(),
     })
     .unwrap();
+    let listener = ListenerSockets { name: "front".into(), sockets: vec![socket] };
+    proxy.apply(vec![listener], &[], os::clock::now());
     // The password is "secret".
     let send = |credentials: &str| {
         let mut client = TcpStream::connect(front).unwrap();

@@ -142,14 +142,16 @@ impl Running {
             tickets: Arc::default(),
             registry,
             counters: Arc::new(observe::Registry::new()),
-            listeners: vec![ListenerSockets { name: "front".into(), sockets: vec![socket] }],
             workers: 1,
             access,
             spans: Arc::new(|_| {}),
             may_explain: None,
             identity: Identity::new(panicking.number),
         };
-        Running { proxy: crate::start(options).unwrap(), front, log, writer }
+        let proxy = crate::start(options).unwrap();
+        let listener = ListenerSockets { name: "front".into(), sockets: vec![socket] };
+        proxy.apply(vec![listener], &[], os::clock::now());
+        Running { proxy, front, log, writer }
     }
 
     /// Stops it once no connection is left, and returns its access log.

@@ -214,7 +214,7 @@ impl Registry {
         known.extend(services.iter().map(|live| (Arc::clone(live.name()), Arc::clone(live))));
         let before = self.current.load_full();
         let published = Arc::new(Published {
-            router: Router::new(&snapshot.routes),
+            router: Router::after(&before.router, &before.snapshot.routes, &snapshot.routes),
             generation: before.generation + 1,
             moved: ArcSwapOption::new(before.places_for(&snapshot)),
             snapshot,

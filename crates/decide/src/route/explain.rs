@@ -43,7 +43,9 @@ impl<'a> Unmet<'a> {
         head: &R,
         arrival: &Arrival<'_>,
     ) -> Option<(usize, Unmet<'a>)> {
-        let is_met = |matches: &RouteMatch| Router::of(&[matches]).find(head, arrival).is_some();
+        let is_met = |matches: &RouteMatch| {
+            Router::of(&[matches], |_, _| None).find(head, arrival).is_some()
+        };
         if is_met(route) {
             return None;
         }

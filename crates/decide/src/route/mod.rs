@@ -7,12 +7,16 @@
 //! branch of a weighted forward, and [`split_tcp`], which does so for a connection.
 //!
 //! How it searches: hosts are a trie of labels from the right, paths a trie of segments from the
-//! left (one below each host pattern), each edge one probe of a hash index. The walk descends as
+//! left (`paths`, one for each host pattern), each edge one probe of a hash index. The walk descends as
 //! far as the request matches; then the rules found on the way are tried from the deepest up, which
 //! is most specific first. When no rule of the best host pattern matches, the next less specific
 //! pattern is tried. Rules of equal host and path are grouped by their kinds of conditions
 //! (`rules`). Conditions other than exact values (`model::Condition`) are evaluated one
 //! after the other (`condition`).
+//!
+//! The rules of a host pattern are found by their order among each other, not by their positions in the
+//! configuration. So the next router shares those of all patterns whose routes stay: a change to one of
+//! thousands of routes costs little more than a look at each.
 //!
 //! Hosts are compared without regard to case and to one trailing dot. Paths are compared in
 //! canonical form ([`model::path`]), so that needless percent-encoding makes no difference; a path
@@ -22,24 +26,26 @@
 mod condition;
 mod explain;
 mod index;
+mod paths;
 mod rules;
 mod trie;
 
 #[cfg(test)]
 mod tests;
 
-use std::borrow::{Borrow, Cow};
+use std::borrow::Borrow;
 use std::cell::OnceCell;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use model::{
-    CertificateNames, ConditionOn, Forward, HostPattern, ListenerId, PathMatch, Route, RouteMatch,
-    ServiceId, Split, TcpSplit,
+    CertificateNames, ConditionOn, Forward, HostPattern, ListenerId, Route, RouteMatch, ServiceId,
+    Split, TcpSplit,
 };
 
 pub use explain::Unmet;
 
-use rules::RuleList;
+use paths::Paths;
 use trie::{NodeId, Trie};
 
 /// The parts of a request head that rules can match.
@@ -126,26 +132,33 @@ pub struct Router {
     /// Labels of host patterns, the last label first, under one root.
     hosts: Trie<HostRules>,
     hosts_root: NodeId,
-    /// The root of the paths of rules without a host.
-    any_host: Option<NodeId>,
-    /// Segments of paths, with a separate root per host pattern.
-    paths: Trie<PathRules>,
+    /// The rules without a host.
+    any_host: Option<HostId>,
+    /// The rules of each host pattern.
+    of_hosts: Vec<OfHost>,
+    /// The positions of the routes of each host pattern, in order of precedence.
+    positions: Vec<u32>,
     /// A rule has a condition on names in client certificates.
     reads_certificates: bool,
 }
 
-/// The path roots that belong to a node of the host trie.
+/// Numbers the host patterns, in order of their first routes.
+#[derive(Clone, Copy, Debug)]
+struct HostId(u32);
+
+/// The host patterns at a node of the trie.
 #[derive(Debug, Default)]
 struct HostRules {
-    exact: Option<NodeId>,
-    wildcard: Option<NodeId>,
+    exact: Option<HostId>,
+    wildcard: Option<HostId>,
 }
 
-/// The rules at a node of the path trie.
-#[derive(Debug, Default)]
-struct PathRules {
-    exact: RuleList,
-    prefix: RuleList,
+/// The rules of a host pattern.
+#[derive(Debug)]
+struct OfHost {
+    paths: Arc<Paths>,
+    /// Where the positions of its routes begin.
+    first: u32,
 }
 
 impl Router {
@@ -154,11 +167,37 @@ impl Router {
     pub fn new(routes: &[impl Borrow<Route>]) -> Router {
         let matches: Vec<&RouteMatch> =
             routes.iter().map(|route| &route.borrow().matches).collect();
-        Router::of(&matches)
+        Router::of(&matches, |_, _| None)
     }
 
-    /// As [`Router::new`], from the conditions of routes.
-    fn of(routes: &[&RouteMatch]) -> Router {
+    /// As [`Router::new`], and shares with the router of `routes_before` what is for the same routes.
+    pub fn after(before: &Router, routes_before: &[Arc<Route>], routes: &[Arc<Route>]) -> Router {
+        let matches: Vec<&RouteMatch> = routes.iter().map(|route| &route.matches).collect();
+        let is_same = |old: &u32, new: &u32| {
+            Arc::ptr_eq(&routes_before[*old as usize], &routes[*new as usize])
+        };
+        // Most patterns stay, in the same order.
+        let mut next = 0;
+        Router::of(&matches, |host, positions| {
+            let is_at = |at: usize| {
+                let old = before.positions_of(at)?;
+                let mut pairs = old.iter().zip(positions);
+                let is_same =
+                    old.len() == positions.len() && pairs.all(|(old, new)| is_same(old, new));
+                is_same.then_some(at)
+            };
+            let found = is_at(next).or_else(|| is_at(before.host(host)?.0 as usize))?;
+            next = found + 1;
+            Some(Arc::clone(&before.of_hosts[found].paths))
+        })
+    }
+
+    /// Indexes routes by their conditions. `known` returns what is known of the routes of a host pattern, which are at these
+    /// positions.
+    fn of(
+        routes: &[&RouteMatch],
+        mut known: impl FnMut(Option<&HostPattern>, &[u32]) -> Option<Arc<Paths>>,
+    ) -> Router {
         let mut hosts = Trie::default();
         let hosts_root = hosts.add_root();
         let is_on_certificate = |route: &&RouteMatch| {
@@ -169,24 +208,82 @@ impl Router {
             hosts,
             hosts_root,
             any_host: None,
-            paths: Trie::default(),
+            of_hosts: Vec::new(),
+            positions: vec![0; routes.len()],
             reads_certificates: routes.iter().any(is_on_certificate),
         };
-        let mut sorted: Vec<(Cow<'_, RouteMatch>, usize)> = routes
+        // A configuration's size keeps all of these numbers far below 2^32.
+        let mut counts: Vec<u32> = Vec::new();
+        let of_routes: Vec<HostId> = routes
             .iter()
-            .enumerate()
-            .map(|(position, route)| (with_canonical_path(route), position))
+            .map(|route| {
+                let id = router.host_of(route.host.as_ref(), HostId(counts.len() as u32));
+                if id.0 as usize == counts.len() {
+                    counts.push(0);
+                }
+                counts[id.0 as usize] += 1;
+                id
+            })
             .collect();
-        // Rules of one host and path need not be adjacent in this order, but their relative order
-        // is right, which is all that a rule list relies on.
-        sorted.sort_by(|(one, _), (other, _)| one.precedence(other));
-        for (matches, position) in &sorted {
-            let root = router.root_of(matches.host.as_ref());
-            router.add(root, matches, *position);
-        }
         router.hosts.shrink();
-        router.paths.shrink();
+        // Where the next route of each pattern belongs.
+        let mut first = 0;
+        let mut places: Vec<u32> = Vec::with_capacity(counts.len());
+        for count in &counts {
+            places.push(first);
+            first += count;
+        }
+        for (position, id) in (0..).zip(of_routes) {
+            let place = &mut places[id.0 as usize];
+            router.positions[*place as usize] = position;
+            *place += 1;
+        }
+        let mut first = 0;
+        for count in counts {
+            let positions = &mut router.positions[first as usize..(first + count) as usize];
+            let host = routes[positions[0] as usize].host.as_ref();
+            let paths =
+                known(host, positions).unwrap_or_else(|| Arc::new(Paths::new(routes, positions)));
+            router.of_hosts.push(OfHost { paths, first });
+            first += count;
+        }
         router
+    }
+
+    /// Returns the positions of the routes of a host pattern.
+    fn positions_of(&self, at: usize) -> Option<&[u32]> {
+        let first = self.of_hosts.get(at)?.first as usize;
+        let end = self.of_hosts.get(at + 1).map(|next| next.first as usize);
+        self.positions.get(first..end.unwrap_or(self.positions.len()))
+    }
+
+    /// Returns the number of a host pattern.
+    fn host(&self, host: Option<&HostPattern>) -> Option<HostId> {
+        let node = |name: &str| {
+            let (node, is_whole) = self.hosts.walk(self.hosts_root, labels(name));
+            is_whole.then(|| self.hosts.value(node))
+        };
+        match host {
+            None => self.any_host,
+            Some(HostPattern::Exact(name)) => node(name)?.exact,
+            Some(HostPattern::Wildcard(suffix)) => node(suffix)?.wildcard,
+        }
+    }
+
+    /// Returns the number of a host pattern, `next` if it is new.
+    fn host_of(&mut self, host: Option<&HostPattern>, next: HostId) -> HostId {
+        let id = match host {
+            None => &mut self.any_host,
+            Some(HostPattern::Exact(name)) => {
+                let node = self.hosts.insert(self.hosts_root, labels(name));
+                &mut self.hosts.value_mut(node).exact
+            }
+            Some(HostPattern::Wildcard(suffix)) => {
+                let node = self.hosts.insert(self.hosts_root, labels(suffix));
+                &mut self.hosts.value_mut(node).wildcard
+            }
+        };
+        *id.get_or_insert(next)
     }
 
     /// Returns the position of the route for a request; `None` if no route matches, or if the path
@@ -206,78 +303,16 @@ impl Router {
             above = self.hosts.parent(node);
             Some(self.hosts.value(node).wildcard)
         });
-        exact
-            .into_iter()
-            .chain(wildcards.flatten())
-            .chain(self.any_host)
-            .find_map(|root| self.find_by_path(root, path, &subject))
+        exact.into_iter().chain(wildcards.flatten()).chain(self.any_host).find_map(|host| {
+            let OfHost { paths, first } = &self.of_hosts[host.0 as usize];
+            let found = paths.find(path, &subject)?;
+            Some(self.positions[*first as usize + found] as usize)
+        })
     }
 
     /// Returns whether a rule has a condition on names in client certificates.
     pub fn reads_certificates(&self) -> bool {
         self.reads_certificates
-    }
-
-    /// Returns the matching rule among those of one host pattern.
-    fn find_by_path<R: RequestView>(
-        &self,
-        root: NodeId,
-        path: &str,
-        subject: &Subject<'_, R>,
-    ) -> Option<usize> {
-        let relative = match path.strip_prefix('/') {
-            Some(relative) if !self.paths.is_leaf(root) => relative,
-            _ => return self.paths.value(root).prefix.find(subject),
-        };
-        // Most paths are already canonical, and then cheaper to walk.
-        let (deepest, whole) = if model::path::is_canonical(relative) {
-            self.paths.walk(root, relative.split('/').map(str::bytes))
-        } else {
-            self.paths.walk(root, segments(relative))
-        };
-        if whole && let Some(found) = self.paths.value(deepest).exact.find(subject) {
-            return Some(found);
-        }
-        let mut next = Some(deepest);
-        while let Some(node) = next {
-            if let Some(found) = self.paths.value(node).prefix.find(subject) {
-                return Some(found);
-            }
-            next = self.paths.parent(node);
-        }
-        None
-    }
-
-    /// Returns the root of a host pattern's paths, creating it if needed.
-    fn root_of(&mut self, host: Option<&HostPattern>) -> NodeId {
-        let root = match host {
-            None => &mut self.any_host,
-            Some(HostPattern::Exact(name)) => {
-                let node = self.hosts.insert(self.hosts_root, labels(name));
-                &mut self.hosts.value_mut(node).exact
-            }
-            Some(HostPattern::Wildcard(suffix)) => {
-                let node = self.hosts.insert(self.hosts_root, labels(suffix));
-                &mut self.hosts.value_mut(node).wildcard
-            }
-        };
-        *root.get_or_insert_with(|| self.paths.add_root())
-    }
-
-    /// Adds a rule under `root`; rules must be added in order of precedence.
-    fn add(&mut self, root: NodeId, matches: &RouteMatch, position: usize) {
-        let (path, is_prefix) = match &matches.path {
-            PathMatch::Prefix(path) => (path, true),
-            PathMatch::Exact(path) => (path, false),
-        };
-        let node = match path.strip_prefix('/') {
-            Some(relative) => self.paths.insert(root, segments(relative)),
-            None if is_prefix && path.is_empty() => root,
-            None => return,
-        };
-        let rules = self.paths.value_mut(node);
-        let list = if is_prefix { &mut rules.prefix } else { &mut rules.exact };
-        list.push(matches, position);
     }
 }
 
@@ -312,27 +347,9 @@ fn draw(weights: impl Iterator<Item = u32> + Clone, rng: &mut fastrand::Rng) -> 
     None
 }
 
-fn with_canonical_path(matches: &RouteMatch) -> Cow<'_, RouteMatch> {
-    let (PathMatch::Prefix(path) | PathMatch::Exact(path)) = &matches.path;
-    if model::path::is_canonical(path) {
-        return Cow::Borrowed(matches);
-    }
-    let canonical = model::path::canonical(path);
-    let path = match &matches.path {
-        PathMatch::Prefix(_) => PathMatch::Prefix(canonical),
-        PathMatch::Exact(_) => PathMatch::Exact(canonical),
-    };
-    Cow::Owned(RouteMatch { path, ..matches.clone() })
-}
-
 /// Returns a host's labels in lower case, the last first; without the empty one of a fully
 /// qualified name.
 fn labels(host: &str) -> impl Iterator<Item: Iterator<Item = u8> + Clone> {
     let host = host.strip_suffix('.').unwrap_or(host);
     host.rsplit('.').map(|label| label.bytes().map(|byte| byte.to_ascii_lowercase()))
-}
-
-/// Returns the segments of a path without its leading `/`, in canonical form.
-fn segments(relative: &str) -> impl Iterator<Item: Iterator<Item = u8> + Clone> {
-    relative.split('/').map(model::path::canonical_bytes)
 }

@@ -11,7 +11,7 @@ use model::{
 };
 
 use super::index::counting::take_probes;
-use super::{Arrival, RequestView, Router, Unmet, split};
+use super::{Arrival, OfHost, RequestView, Router, Unmet, split};
 
 /// The parts of a request that rules match.
 #[derive(Clone, Debug, Default)]
@@ -389,6 +389,66 @@ fn the_router_finds_what_a_reader_of_the_sorted_list_finds() {
     }
     // The test is only meaningful if both outcomes are frequent.
     assert!(matched > searched / 4 && matched < searched, "{matched} of {searched}");
+}
+
+#[test]
+fn a_router_after_another_one_is_like_a_new_one() {
+    let seed = Rng::new().u64(..);
+    println!("seed {seed}");
+    let mut rng = Rng::with_seed(seed);
+    for _ in 0..20 {
+        let mut routes: Vec<Arc<Route>> = Vec::new();
+        let mut router = Router::new(&routes);
+        for _ in 0..20 {
+            let before = routes.clone();
+            for _ in 0..rng.usize(0..10) {
+                let rule = random_rule(&mut rng);
+                let is_known = |one: &Arc<Route>| one.matches.precedence(&rule).is_eq();
+                if !routes.iter().any(is_known) {
+                    routes.push(Arc::new(route(rule)));
+                }
+            }
+            for _ in 0..rng.usize(0..5).min(routes.len()) {
+                routes.swap_remove(rng.usize(..routes.len()));
+            }
+            if rng.bool() {
+                routes.sort_by(|one, other| one.matches.precedence(&other.matches));
+            } else {
+                rng.shuffle(&mut routes);
+            }
+            router = Router::after(&router, &before, &routes);
+            let new = Router::new(&routes);
+            for _ in 0..50 {
+                let (request, by) = (random_request(&mut rng), by(ListenerId(rng.u32(0..3))));
+                assert_eq!(router.find(&request, &by), new.find(&request, &by), "seed {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_router_shares_what_has_not_changed() {
+    let rules = |names: &[&str]| -> Vec<Arc<Route>> {
+        names.iter().map(|name| Arc::new(route(rule(name)))).collect()
+    };
+    let before = rules(&["a.com /x", "a.com /y", "b.com", "*.c.com", "c.com", "/z"]);
+    let router = Router::new(&before);
+    let shared = |routes: &[Arc<Route>]| {
+        let after = Router::after(&router, &before, routes);
+        let known =
+            |one: &OfHost| router.of_hosts.iter().any(|old| Arc::ptr_eq(&old.paths, &one.paths));
+        (after.of_hosts.iter().filter(|one| known(one)).count(), after.of_hosts.len())
+    };
+    assert_eq!(shared(&before), (5, 5));
+    let mut changed = before.clone();
+    changed.insert(0, rules(&["0.com"])[0].clone());
+    assert_eq!(shared(&changed), (5, 6));
+    changed.remove(3);
+    assert_eq!(shared(&changed), (4, 5));
+    changed.push(rules(&["c.com /q"])[0].clone());
+    assert_eq!(shared(&changed), (3, 5));
+    changed.swap(1, 2);
+    assert_eq!(shared(&changed), (2, 5), "in another order, they are sorted again");
 }
 
 /// What the explanation says about a rule; empty: it matches.

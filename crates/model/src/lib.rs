@@ -16,6 +16,7 @@ mod check;
 mod client_address;
 mod condition;
 mod cors;
+mod differing;
 mod discover;
 mod endpoint;
 mod error_page;
@@ -70,6 +71,7 @@ pub use check::{BodyExpectation, Check, CheckKind, CheckWord, ProbeIdentity, Pro
 pub use client_address::{AddressField, AddressFound, ClientAddress};
 pub use condition::{CertificateNames, CertificatePart, Condition, ConditionOn, Pattern, Test};
 pub use cors::{Cors, CorsOrigin};
+pub use differing::{Differing, differing};
 pub use discover::{
     Discover, Hold, ListedLimits, Listing, ServerSource, ServerSourceWord, Standing,
 };

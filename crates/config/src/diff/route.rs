@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use foldhash::{HashMap, HashSet};
+use foldhash::HashMap;
 use model::{
-    Action, Compression, Condition, ContentCoding, Cors, FieldChanges, FieldMatch, Forward,
-    HostPattern, LimitScope, MessageChanges, Mirror, PathMatch, RateLimit, Redirect, Respond,
-    ResponseFilter, Rewrite, Route, RouteMatch, RouteTimeouts, Snapshot, Split, SplitTarget,
+    Action, Compression, Condition, ContentCoding, Cors, Differing, FieldChanges, FieldMatch,
+    Forward, HostPattern, LimitScope, MessageChanges, Mirror, PathMatch, RateLimit, Redirect,
+    Respond, ResponseFilter, Rewrite, Route, RouteMatch, RouteTimeouts, Snapshot, Split,
+    SplitTarget, differing,
 };
 
 use super::{Changes, Words, or};
@@ -18,14 +19,17 @@ use model::units::{show_duration, show_size};
 pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
     let mut changes = Changes::default();
     // Changes of Gateways share most of thousands of routes.
-    let shared = shared(before, after);
-    let is_shared = |route: &&Arc<Route>| shared.contains(&Arc::as_ptr(route));
-    changes.unchanged = shared.len();
-    let new_ones = || after.routes.iter().filter(|route| !is_shared(route)).map(|route| &**route);
+    let Differing { gone: old_ones, new: new_ones } = if have_same_ids(before, after) {
+        differing(&before.routes, &after.routes)
+    } else {
+        Differing { gone: before.routes.iter().collect(), new: after.routes.iter().collect() }
+    };
+    changes.unchanged = after.routes.len() - new_ones.len();
+    let new_ones = || new_ones.iter().map(|route| &***route);
     let mut new: HashMap<Conditions<'_>, &Route> =
         new_ones().map(|route| (conditions(&route.matches, after), route)).collect();
     let mut gone: Vec<&Route> = Vec::new();
-    for old in before.routes.iter().filter(|route| !is_shared(route)) {
+    for old in old_ones {
         match new.remove(&conditions(&old.matches, before)) {
             Some(new) => changes.stays(&new.name, words((old, before), (new, after))),
             None => gone.push(old),
@@ -48,8 +52,8 @@ pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
     changes
 }
 
-/// Returns the routes that both configurations share, unless their IDs stand for other things.
-fn shared(before: &Snapshot, after: &Snapshot) -> HashSet<*const Route> {
+/// Returns whether IDs stand for the same things in both configurations, so that routes that they share are equal.
+fn have_same_ids(before: &Snapshot, after: &Snapshot) -> bool {
     let names = |of: &Snapshot| -> [Vec<Arc<str>>; 3] {
         [
             of.listeners.iter().map(|one| Arc::clone(&one.name)).collect(),
@@ -57,11 +61,7 @@ fn shared(before: &Snapshot, after: &Snapshot) -> HashSet<*const Route> {
             of.authentications.iter().map(|one| Arc::clone(&one.name)).collect(),
         ]
     };
-    if names(before) != names(after) {
-        return HashSet::default();
-    }
-    let old: HashSet<*const Route> = before.routes.iter().map(Arc::as_ptr).collect();
-    after.routes.iter().map(Arc::as_ptr).filter(|route| old.contains(route)).collect()
+    names(before) == names(after)
 }
 
 /// Conditions with names instead of IDs.

@@ -12,6 +12,7 @@ use model::{
 
 use super::service::{Services, Use};
 use crate::ir::Gateway;
+use crate::ir::ingress::is_implied;
 use crate::ir::ingress::{Authentication, Extras, Proof};
 use crate::objects::Key;
 
@@ -57,7 +58,7 @@ impl Authentications {
         all: &mut Vec<model::Authentication>,
     ) -> Authentications {
         let mut found: BTreeMap<&Key, (&Authentication, &Gateway)> = BTreeMap::new();
-        for gateway in gateways {
+        for gateway in gateways.iter().filter(|one| is_implied(&one.key)) {
             let listeners = gateway.ports.values().flatten();
             let routes = listeners.flat_map(|listener| &*listener.routes);
             for rule in routes.flat_map(|attached| attached.route.requests()) {

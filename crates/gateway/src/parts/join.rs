@@ -34,8 +34,17 @@ pub struct Joined {
 pub struct Joiner {
     services: service::Kept,
     routes: route::Kept,
-    /// The last files, and their routes among those of the Gateways.
-    files: Option<(Arc<Snapshot>, Vec<Arc<Route>>, Ids)>,
+    /// The last files, their services with those of the Gateways, and their routes among those of the Gateways.
+    files: Option<OfFiles>,
+}
+
+/// What is kept of files.
+#[derive(Debug)]
+struct OfFiles {
+    files: Arc<Snapshot>,
+    services: Vec<Arc<Service>>,
+    ids: Ids,
+    routes: Vec<Arc<Route>>,
 }
 
 impl Joiner {
@@ -52,11 +61,19 @@ impl Joiner {
         templates: Templates<'_>,
     ) -> Joined {
         let gateways: Vec<&Gateway> = gateways.into_iter().collect();
-        self.services.update(&gateways, templates);
-        let (all, ids) = merged(&files.services, self.services.services());
+        let is_changed = self.services.update(&gateways, templates);
+        let of_files = match self.files.take().filter(|one| Arc::ptr_eq(&one.files, files)) {
+            Some(known) if !is_changed => known,
+            known => {
+                let (services, ids) = merged(&files.services, self.services.services());
+                let routes = known.filter(|one| one.ids.files == ids.files).map(|one| one.routes);
+                let routes = routes.unwrap_or_else(|| routes_of_files(files, &ids));
+                OfFiles { files: Arc::clone(files), services, ids, routes }
+            }
+        };
+        let OfFiles { ids, .. } = self.files.insert(of_files);
         let services = Services::new(&self.services, &ids.parts);
         let mut joined = Snapshot::clone(files);
-        joined.services = all;
         for listener in &mut joined.listeners {
             services_of_protocol(&mut listener.protocol, |id| *id = ids.of_files(*id));
         }
@@ -79,7 +96,10 @@ impl Joiner {
             }
         }
         let of_gateways = self.routes.update(&added.served, (services, &authentications));
-        joined.routes = self.routes_of_files(files, &ids);
+        if let Some(OfFiles { services, routes, .. }) = &self.files {
+            joined.services.clone_from(services);
+            joined.routes.clone_from(routes);
+        }
         if joined.routes.is_empty() {
             joined.routes = of_gateways;
         } else {
@@ -88,29 +108,22 @@ impl Joiner {
         }
         Joined { snapshot: joined, ports: added.ports, left_out: added.left_out }
     }
+}
 
-    fn routes_of_files(&mut self, files: &Arc<Snapshot>, ids: &Ids) -> Vec<Arc<Route>> {
-        let is_current = |(known, _, of): &(Arc<Snapshot>, Vec<_>, Ids)| {
-            Arc::ptr_eq(known, files) && of.files == ids.files
-        };
-        if let Some((_, routes, _)) = self.files.as_ref().filter(|known| is_current(known)) {
-            return routes.clone();
+/// Returns the routes of files, for their own listeners.
+fn routes_of_files(files: &Snapshot, ids: &Ids) -> Vec<Arc<Route>> {
+    let with_requests = (0..).map(ListenerId).zip(&files.listeners);
+    let with_requests = with_requests.filter(|(_, listener)| listener.protocol.has_requests());
+    let of_files: Vec<ListenerId> = with_requests.map(|(id, _)| id).collect();
+    let routes = files.routes.iter().map(|route| {
+        let mut route = Route::clone(route);
+        if route.matches.listeners.is_empty() {
+            route.matches.listeners.clone_from(&of_files);
         }
-        let with_requests = (0..).map(ListenerId).zip(&files.listeners);
-        let with_requests = with_requests.filter(|(_, listener)| listener.protocol.has_requests());
-        let of_files: Vec<ListenerId> = with_requests.map(|(id, _)| id).collect();
-        let routes = files.routes.iter().map(|route| {
-            let mut route = Route::clone(route);
-            if route.matches.listeners.is_empty() {
-                route.matches.listeners.clone_from(&of_files);
-            }
-            services_of_route(&mut route, |id| *id = ids.of_files(*id));
-            Arc::new(route)
-        });
-        let routes: Vec<_> = routes.collect();
-        self.files = Some((Arc::clone(files), routes.clone(), ids.clone()));
-        routes
-    }
+        services_of_route(&mut route, |id| *id = ids.of_files(*id));
+        Arc::new(route)
+    });
+    routes.collect()
 }
 
 /// The IDs of services among those of files and parts together.

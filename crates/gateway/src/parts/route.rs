@@ -1,11 +1,13 @@
 //! Routes at the listeners of Gateways → routes of Weir.
 
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use foldhash::{HashMap, HashSet};
 use model::{
     Action, Condition, Denial, FieldMatch, HostPattern, ListenerId, PathMatch, Route, RouteAge,
-    RouteMatch, ServiceId, WrittenAt,
+    RouteMatch, ServiceId, WrittenAt, differing,
 };
 
 use super::authentication::Authentications;
@@ -31,11 +33,11 @@ pub(super) struct Port<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     context: Context,
-    /// Counts the updates.
-    round: u64,
-    made: HashMap<Source, Made>,
+    /// What the routes of each listener were made from, in the order of the context.
+    attached: Vec<Arc<Vec<Arc<AttachedRoute>>>>,
+    made: HashMap<Source, Vec<Arc<Route>>>,
     /// In order of precedence, with those that are never tried.
-    sorted: Vec<Arc<Route>>,
+    sorted: Vec<Sorted>,
 }
 
 /// What all routes depend on. It seldom changes.
@@ -60,17 +62,16 @@ struct Place {
     presents: bool,
 }
 
-/// What routes were made from: the address of the attached route, or 0 for the end of the listener; and the listener's
-/// position in the context.
-type Source = (usize, usize);
+/// What routes were made from: the address of the attached route, which `Kept::attached` keeps from being used for another
+/// one, and the listener's position in the context.
+type Source = (*const AttachedRoute, usize);
 
-#[derive(Debug)]
-struct Made {
-    /// Keeps the address from being used for another one.
-    _attached: Option<Arc<AttachedRoute>>,
-    routes: Vec<Arc<Route>>,
-    /// The last update that needed them.
-    round: u64,
+/// A route among all of them.
+#[derive(Clone, Debug)]
+struct Sorted {
+    /// The hash of its conditions.
+    hash: u64,
+    route: Arc<Route>,
 }
 
 impl Kept {
@@ -88,66 +89,86 @@ impl Kept {
             authentications: authentications.clone(),
             listeners: ports.iter().flat_map(places).collect(),
         };
+        let listeners =
+            || ports.iter().flat_map(|port| port.listeners.iter().map(move |one| (port, one)));
+        let mut new: Vec<Sorted> = Vec::new();
         if self.context != context {
             *self = Kept { context, ..Kept::default() };
+            self.attached.resize_with(listeners().count(), Arc::default);
+            let ends = listeners().filter_map(|(port, listener)| end(port, listener));
+            new.extend(ends.map(|route| sorted(Arc::new(route))));
         }
-        self.round += 1;
-        let mut new: Vec<Arc<Route>> = Vec::new();
-        let mut count = 0;
-        let listeners =
-            ports.iter().flat_map(|port| port.listeners.iter().map(move |one| (port, one)));
-        for (position, (port, listener)) in listeners.enumerate() {
-            let mut keep = |attached: Option<&Arc<AttachedRoute>>| {
-                let address = attached.map_or(0, |attached| Arc::as_ptr(attached) as usize);
-                let source = (address, position);
-                count += 1;
-                let made = self.made.entry(source).or_insert_with(|| {
-                    let routes = match attached {
-                        Some(attached) => {
-                            of_attached(attached, port, listener, (services, authentications))
-                        }
-                        None => end(port, listener).into_iter().collect(),
-                    };
-                    let routes: Vec<_> = routes.into_iter().map(Arc::new).collect();
-                    new.extend_from_slice(&routes);
-                    Made { _attached: attached.cloned(), routes, round: 0 }
-                });
-                made.round = self.round;
-            };
-            listener.routes.iter().map(Some).for_each(&mut keep);
-            keep(None);
+        for (position, (port, listener)) in listeners().enumerate() {
+            let before = std::mem::replace(&mut self.attached[position], listener.routes.clone());
+            let differing = differing(&before, &listener.routes);
+            for attached in differing.gone {
+                let routes = self.made.remove(&(Arc::as_ptr(attached), position));
+                routes.into_iter().flatten().for_each(|route| self.remove(&route));
+            }
+            for attached in differing.new {
+                let known = (services, authentications);
+                let routes = of_attached(attached, port, listener, known);
+                let routes: Vec<Arc<Route>> = routes.into_iter().map(Arc::new).collect();
+                new.extend(routes.iter().cloned().map(sorted));
+                self.made.insert((Arc::as_ptr(attached), position), routes);
+            }
         }
-        if self.made.len() > count {
-            self.remove_old();
-        }
+        self.add(new);
+        let mut known: HashSet<Known<'_>> = HashSet::default();
+        known.reserve(self.sorted.len());
+        let first = self.sorted.iter().filter(|one| known.insert(Known(one)));
+        first.map(|one| Arc::clone(&one.route)).collect()
+    }
+
+    /// Puts routes in their places.
+    fn add(&mut self, mut new: Vec<Sorted>) {
         if new.len() < SORTED_IN_MIN {
-            for route in new {
-                let is_before = |one: &Arc<Route>| one.matches.precedence(&route.matches).is_lt();
-                self.sorted.insert(self.sorted.partition_point(is_before), route);
+            for one in new {
+                self.sorted.insert(self.place(&one.route), one);
             }
         } else {
             self.sorted.append(&mut new);
-            self.sorted.sort_by(|one, other| one.matches.precedence(&other.matches));
+            self.sorted.sort_by(|a, b| a.route.matches.precedence(&b.route.matches));
         }
-        let mut known: HashSet<Conditions<'_>> = HashSet::default();
-        known.reserve(self.sorted.len());
-        let first = self.sorted.iter().filter(|route| known.insert(conditions(&route.matches)));
-        first.cloned().collect()
     }
 
-    /// Removes what this round has not made use of.
-    fn remove_old(&mut self) {
-        let mut gone: HashSet<*const Route> = HashSet::default();
-        self.made.retain(|_, made| {
-            let stays = made.round == self.round;
-            if !stays {
-                gone.extend(made.routes.iter().map(Arc::as_ptr));
-            }
-            stays
-        });
-        self.sorted.retain(|route| !gone.contains(&Arc::as_ptr(route)));
+    fn remove(&mut self, route: &Arc<Route>) {
+        let start = self.place(route);
+        let place = self.sorted[start..].iter().position(|one| Arc::ptr_eq(&one.route, route));
+        if let Some(place) = place {
+            self.sorted.remove(start + place);
+        }
+    }
+
+    /// Returns the first place where a route may be.
+    fn place(&self, route: &Route) -> usize {
+        let is_before = |one: &Sorted| one.route.matches.precedence(&route.matches).is_lt();
+        self.sorted.partition_point(is_before)
     }
 }
+
+fn sorted(route: Arc<Route>) -> Sorted {
+    let hash = FixedState::default().hash_one(conditions(&route.matches));
+    Sorted { hash, route }
+}
+
+/// A route as its conditions.
+struct Known<'a>(&'a Sorted);
+
+impl Hash for Known<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.hash);
+    }
+}
+
+impl PartialEq for Known<'_> {
+    fn eq(&self, other: &Known<'_>) -> bool {
+        self.0.hash == other.0.hash
+            && conditions(&self.0.route.matches) == conditions(&other.0.route.matches)
+    }
+}
+
+impl Eq for Known<'_> {}
 
 fn places<'a>(port: &'a Port<'_>) -> impl Iterator<Item = Place> + 'a {
     port.listeners.iter().map(|listener| Place {

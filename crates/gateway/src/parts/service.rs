@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use foldhash::HashMap;
 use model::{
-    AlternativeName, Certificate, Discover, Hold, HttpVersion, ListedLimits, Material,
-    ServerSource, ServerSpec, ServerTarget, Service, ServiceId, ServiceTls,
+    AlternativeName, Certificate, Differing, Discover, Hold, HttpVersion, ListedLimits, Material,
+    ServerSource, ServerSpec, ServerTarget, Service, ServiceId, ServiceTls, differing,
 };
 
 use super::{Templates, ingress};
@@ -15,7 +15,7 @@ use crate::ir::backend::{
     AppProtocol, CertificateName, ServerTls, ServerVerification, ServicePort, Target, Trust,
 };
 use crate::ir::settings::UpstreamTls;
-use crate::ir::{Gateway, Protocol, RouteKind};
+use crate::ir::{self, AttachedRoute, Gateway, ListenerId, Protocol, RouteKind};
 use crate::objects::Key;
 
 /// How a route uses the Pods of a port.
@@ -101,7 +101,7 @@ struct Made {
     key: ServiceKey,
     port: Arc<ServicePort>,
     /// What is presented to the Pods.
-    certificate: Option<crate::ir::Certificate>,
+    certificate: Option<ir::Certificate>,
     service: Arc<Service>,
 }
 
@@ -109,22 +109,17 @@ impl Made {
     fn new(
         key: ServiceKey,
         port: &Arc<ServicePort>,
-        gateway: &Gateway,
+        certificate: Option<&ir::Certificate>,
         templates: Templates<'_>,
     ) -> Made {
-        let certificate = presented(&key, gateway).cloned();
-        let service = Arc::new(service(&key, port, certificate.as_ref(), templates));
-        Made { key, port: Arc::clone(port), certificate, service }
+        let service = Arc::new(service(&key, port, certificate, templates));
+        Made { key, port: Arc::clone(port), certificate: certificate.cloned(), service }
     }
 
-    fn is_of(&self, port: &Arc<ServicePort>, gateway: &Gateway) -> bool {
+    fn is_of(&self, port: &Arc<ServicePort>, certificate: Option<&ir::Certificate>) -> bool {
         (Arc::ptr_eq(&self.port, port) || self.port == *port)
-            && self.certificate.as_ref() == presented(&self.key, gateway)
+            && self.certificate.as_ref() == certificate
     }
-}
-
-fn presented<'a>(key: &ServiceKey, gateway: &'a Gateway) -> Option<&'a crate::ir::Certificate> {
-    key.gateway.as_ref().and(gateway.client_certificate.as_ref())
 }
 
 /// The services of all Gateways. Those that have not changed stay where they are in memory.
@@ -132,46 +127,142 @@ fn presented<'a>(key: &ServiceKey, gateway: &'a Gateway) -> Option<&'a crate::ir
 pub(super) struct Kept {
     /// What they were made with.
     templates: Option<(Service, Material)>,
+    used: Used,
     /// In order of name.
     all: Vec<Made>,
     positions: HashMap<ServiceKey, usize>,
 }
 
 impl Kept {
-    /// Changes them to those that the routes of these Gateways forward to.
-    pub(super) fn update(&mut self, gateways: &[&Gateway], templates: Templates<'_>) {
+    /// Changes them to those that the routes of these Gateways forward to. Returns whether any has changed.
+    pub(super) fn update(&mut self, gateways: &[&Gateway], templates: Templates<'_>) -> bool {
         let is_current = |(service, authorities): &(Service, Material)| {
             service == templates.service && authorities == templates.authorities
         };
-        let mut is_same = self.templates.as_ref().is_some_and(is_current);
-        if !is_same {
+        let has_templates = self.templates.as_ref().is_some_and(is_current);
+        if !has_templates {
             self.templates = Some((templates.service.clone(), templates.authorities.clone()));
             self.all.clear();
         }
-        let mut wanted = wanted(gateways);
+        if !self.used.update(gateways) && has_templates {
+            return false;
+        }
+        let mut wanted: HashMap<&ServiceKey, &Arc<ServicePort>> =
+            self.used.ports.iter().map(|(key, (port, _))| (key, port)).collect();
+        let by_key: HashMap<&Key, &Gateway> = gateways.iter().map(|one| (&one.key, *one)).collect();
+        let presented = |key: &ServiceKey| {
+            let gateway = key.gateway.as_ref().and_then(|key| by_key.get(key));
+            gateway.and_then(|gateway| gateway.client_certificate.as_ref())
+        };
         let mut all = Vec::with_capacity(wanted.len());
         for made in std::mem::take(&mut self.all) {
-            match wanted.remove(&made.key) {
-                Some((port, gateway)) if made.is_of(port, gateway) => all.push(made),
-                Some((port, gateway)) => all.push(Made::new(made.key, port, gateway, templates)),
-                None => is_same = false,
+            let Some(port) = wanted.remove(&made.key) else { continue };
+            let certificate = presented(&made.key);
+            if made.is_of(port, certificate) {
+                all.push(made);
+            } else {
+                all.push(Made::new(made.key, port, certificate, templates));
             }
         }
-        is_same &= wanted.is_empty();
         let new = wanted.into_iter();
-        all.extend(new.map(|(key, (port, gateway))| Made::new(key, port, gateway, templates)));
-        if !is_same {
-            all.sort_by(|one, other| one.service.name.cmp(&other.service.name));
-            let keys = all.iter().enumerate().map(|(at, made)| (made.key.clone(), at));
-            self.positions = keys.collect();
-        }
+        all.extend(new.map(|(key, port)| Made::new(key.clone(), port, presented(key), templates)));
+        all.sort_by(|one, other| one.service.name.cmp(&other.service.name));
+        self.positions = all.iter().enumerate().map(|(at, made)| (made.key.clone(), at)).collect();
         self.all = all;
+        true
     }
 
     /// Returns them in order of name.
     pub(super) fn services(&self) -> impl ExactSizeIterator<Item = &Arc<Service>> {
         self.all.iter().map(|made| &made.service)
     }
+}
+
+/// The ports of Services that routes forward to.
+#[derive(Debug, Default)]
+struct Used {
+    listeners: Vec<Followed>,
+    /// Each with how often it is referred to.
+    ports: HashMap<ServiceKey, (Arc<ServicePort>, usize)>,
+}
+
+/// A listener whose routes are followed.
+#[derive(Debug)]
+struct Followed {
+    id: ListenerId,
+    protocol: Protocol,
+    /// The certificate of its Gateway for servers.
+    certificate: Option<ir::Certificate>,
+    routes: Arc<Vec<Arc<AttachedRoute>>>,
+}
+
+impl Used {
+    /// Changes them to those of these Gateways. Returns whether any has changed.
+    fn update(&mut self, gateways: &[&Gateway]) -> bool {
+        let listeners = || listeners(gateways);
+        let is_same = |(known, (gateway, listener)): (&Followed, (&Gateway, &ir::Listener))| {
+            (&known.id, known.protocol) == (&listener.id, listener.protocol)
+                && known.certificate == gateway.client_certificate
+        };
+        let mut is_changed = false;
+        if self.listeners.len() != listeners().count()
+            || !self.listeners.iter().zip(listeners()).all(is_same)
+        {
+            let followed = listeners().map(|(gateway, listener)| Followed {
+                id: listener.id.clone(),
+                protocol: listener.protocol,
+                certificate: gateway.client_certificate.clone(),
+                routes: Arc::default(),
+            });
+            *self = Used { listeners: followed.collect(), ports: HashMap::default() };
+            is_changed = true;
+        }
+        for (known, (gateway, listener)) in self.listeners.iter_mut().zip(listeners()) {
+            let Differing { gone, new } = differing(&known.routes, &listener.routes);
+            for (key, port) in new.into_iter().flat_map(|one| keys(one, listener, gateway)) {
+                let Some((known, count)) = self.ports.get_mut(&key) else {
+                    self.ports.insert(key, (Arc::clone(port), 1));
+                    is_changed = true;
+                    continue;
+                };
+                *count += 1;
+                if !Arc::ptr_eq(known, port) && *known != *port {
+                    *known = Arc::clone(port);
+                    is_changed = true;
+                }
+            }
+            for (key, _) in gone.into_iter().flat_map(|one| keys(one, listener, gateway)) {
+                let Some((_, count)) = self.ports.get_mut(&key) else { continue };
+                *count -= 1;
+                if *count == 0 {
+                    self.ports.remove(&key);
+                    is_changed = true;
+                }
+            }
+            known.routes = Arc::clone(&listener.routes);
+        }
+        is_changed
+    }
+}
+
+fn listeners<'a>(
+    gateways: &[&'a Gateway],
+) -> impl Iterator<Item = (&'a Gateway, &'a ir::Listener)> {
+    gateways.iter().flat_map(|gateway| {
+        let of_gateway = gateway.ports.values().flatten();
+        of_gateway.map(move |listener| (*gateway, listener))
+    })
+}
+
+/// Returns what a route at a listener forwards to.
+fn keys<'a>(
+    attached: &'a AttachedRoute,
+    listener: &ir::Listener,
+    gateway: &'a Gateway,
+) -> impl Iterator<Item = (ServiceKey, &'a Arc<ServicePort>)> {
+    let using = Use::of(attached.route.kind, listener.protocol);
+    let ports = attached.route.ports().filter(move |port| is_usable(port, using));
+    ports.map(move |port| (ServiceKey::of(port, using, gateway), port))
 }
 
 /// The services of all Gateways with their IDs.
@@ -206,29 +297,10 @@ fn is_usable(port: &ServicePort, using: Use) -> bool {
     !(using.encrypts() && matches!(port.tls, ServerTls::Invalid { .. }))
 }
 
-/// Returns the services that the routes of these Gateways forward to.
-fn wanted<'a>(
-    gateways: &[&'a Gateway],
-) -> HashMap<ServiceKey, (&'a Arc<ServicePort>, &'a Gateway)> {
-    let mut wanted = HashMap::default();
-    for gateway in gateways {
-        for listener in gateway.ports.values().flatten() {
-            for route in listener.routes.iter().map(|attached| &attached.route) {
-                let using = Use::of(route.kind, listener.protocol);
-                for port in route.ports().filter(|port| is_usable(port, using)) {
-                    let key = ServiceKey::of(port, using, gateway);
-                    wanted.entry(key).or_insert((port, *gateway));
-                }
-            }
-        }
-    }
-    wanted
-}
-
 fn service(
     key: &ServiceKey,
     port: &ServicePort,
-    presented: Option<&crate::ir::Certificate>,
+    presented: Option<&ir::Certificate>,
     templates: Templates<'_>,
 ) -> Service {
     let speaks_http2 = match &port.protocol {
@@ -289,7 +361,7 @@ fn pods(port: &ServicePort) -> Discover {
 
 fn tls(
     how: &ServerVerification,
-    presented: Option<&crate::ir::Certificate>,
+    presented: Option<&ir::Certificate>,
     templates: Templates<'_>,
 ) -> ServiceTls {
     let ca = match &how.trust {
@@ -325,7 +397,7 @@ fn tls_of_ingress(tls: &UpstreamTls, templates: Templates<'_>) -> ServiceTls {
 }
 
 /// Returns a certificate as the configuration has it. Its paths say which Secret it comes from.
-pub fn certificate(of: &crate::ir::Certificate) -> Certificate {
+pub fn certificate(of: &ir::Certificate) -> Certificate {
     let path = |key: &str| PathBuf::from(format!("Secret {}, {key}", of.secret));
     Certificate {
         chain: Material { path: path("tls.crt"), bytes: Arc::clone(&of.chain) },
@@ -336,7 +408,7 @@ pub fn certificate(of: &crate::ir::Certificate) -> Certificate {
 }
 
 /// Returns the certificates of several authorities as one file.
-pub fn authorities(all: &[crate::ir::Authorities]) -> Material {
+pub fn authorities(all: &[ir::Authorities]) -> Material {
     let sources: Vec<_> = all.iter().map(|one| format!("ConfigMap {}", one.source)).collect();
     let path = PathBuf::from(sources.join(", "));
     let bytes = match all {

@@ -104,6 +104,7 @@ pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "http",
     "httparse",
     "httpdate",
+    "imbl",
     "ipnet",
     "memchr",
     "opentelemetry-proto",

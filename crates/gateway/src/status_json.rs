@@ -446,7 +446,7 @@ mod tests {
             value: Some(value.to_owned()),
         };
         let mut status = IngressStatus {
-            gateway: crate::resolve::ingress_classes::implied_key("c"),
+            gateway: crate::ir::ingress::implied_key("c"),
             generation: 1,
             addresses: vec![address("IPAddress", "192.0.2.1"), address("Hostname", "lb.example")],
             ports: vec![80, 443],

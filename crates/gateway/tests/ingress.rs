@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::ir::Rules;
+use gateway::ir::ingress::implied_key;
 use gateway::objects::Key;
 use gateway::objects::ingress::Ingress;
 use gateway::parts::{Bindings, Joiner, Templates};
 use gateway::resolve::incremental::Changes;
 use gateway::resolve::ingress::Ingresses;
-use gateway::resolve::ingress_classes::implied_key;
 use gateway::resolve::status::Notice;
 use gateway::resolve::{Checks, Objects, Outcome, Settings, Surroundings, World, resolve};
 use model::{
@@ -427,7 +427,7 @@ fn joined(outcome: &Outcome) -> Snapshot {
         identity_fields: Vec::new(),
         forwards_credentials: true,
     });
-    let gateways = outcome.gateways.values();
+    let gateways = outcome.gateways.values().map(AsRef::as_ref);
     Joiner::default().join(&Arc::new(files), gateways, &bindings, templates).snapshot
 }
 

@@ -153,7 +153,7 @@ impl Kept {
             service: files.services.iter().find(|one| *one.name == *"own").unwrap(),
             authorities: &Material { path: "none".into(), bytes: Arc::from([]) },
         };
-        self.joiner.join(files, outcome.gateways.values(), &bindings, templates)
+        self.joiner.join(files, outcome.gateways.values().map(AsRef::as_ref), &bindings, templates)
     }
 }
 

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use gateway::ir::ingress::is_implied;
 use gateway::objects::Key;
-use gateway::resolve::ingress_classes::is_implied;
 use model::Moment;
 
 use crate::kinds::Kind;

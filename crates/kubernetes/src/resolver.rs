@@ -27,6 +27,8 @@ pub(crate) struct Resolver {
     ingresses: Ingresses,
     /// The Gateways of the last result.
     gateways: Arc<BTreeMap<Key, Arc<ir::Gateway>>>,
+    /// The ports of Services that they use.
+    ports: Arc<BTreeSet<ServicePortKey>>,
     /// The addresses of the pool that Gateways had in the last result.
     assigned: BTreeMap<Key, IpAddr>,
 }
@@ -40,8 +42,8 @@ pub(crate) struct Resolution {
     pub(crate) statuses: Statuses,
     /// What users should know about objects without conditions.
     pub(crate) notices: Arc<[Notice]>,
-    /// The ports of Services that Gateways use.
-    pub(crate) ports: BTreeSet<ServicePortKey>,
+    /// The ports of Services that Gateways use. The same `Arc` as before if they have not changed.
+    pub(crate) ports: Arc<BTreeSet<ServicePortKey>>,
 }
 
 impl Resolver {
@@ -58,6 +60,7 @@ impl Resolver {
             routes: Routes::default(),
             ingresses: Ingresses::default(),
             gateways: Arc::default(),
+            ports: Arc::default(),
             assigned: BTreeMap::new(),
         }
     }
@@ -100,27 +103,34 @@ impl Resolver {
             })
         });
         let bindings = bindings.collect();
-        let used = gateways.values().flat_map(|gateway| gateway.services.values());
-        let used = used.filter(|port| port.external_name.is_none());
-        let ports = used.map(|port| (port.service.clone(), port.name.clone())).collect();
         let Outcome { statuses, notices, .. } = outcome;
-        Resolution { gateways, bindings, statuses, notices, ports }
+        Resolution { gateways, bindings, statuses, notices, ports: Arc::clone(&self.ports) }
     }
 
     /// Keeps Gateways that have not changed, so that the caller sees by the pointer that it need not build them again.
-    fn share(&mut self, gateways: BTreeMap<Key, ir::Gateway>) {
+    fn share(&mut self, gateways: BTreeMap<Key, Arc<ir::Gateway>>) {
         let mut is_changed = gateways.len() != self.gateways.len();
+        let mut has_other_services = is_changed;
         let shared = gateways.into_iter().map(|(key, gateway)| {
-            let before = self.gateways.get(&key).filter(|before| before.is_same(&gateway));
-            let shared = before.cloned().unwrap_or_else(|| {
-                is_changed = true;
-                Arc::new(gateway)
-            });
-            (key, shared)
+            let before = self.gateways.get(&key);
+            let is_same =
+                |one: &&Arc<ir::Gateway>| Arc::ptr_eq(one, &gateway) || one.is_same(&gateway);
+            if let Some(before) = before.filter(is_same) {
+                return (key, Arc::clone(before));
+            }
+            is_changed = true;
+            has_other_services |= before.is_none_or(|one| one.services != gateway.services);
+            (key, gateway)
         });
         let shared: BTreeMap<_, _> = shared.collect();
         if is_changed {
             self.gateways = Arc::new(shared);
+        }
+        if has_other_services {
+            let used = self.gateways.values().flat_map(|gateway| gateway.services.values());
+            let used = used.filter(|port| port.external_name.is_none());
+            let ports = used.map(|port| (port.service.clone(), port.name.clone()));
+            self.ports = Arc::new(ports.collect());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::objects::Key;
-use gateway::resolve::status::{PolicyStatus, Statuses};
+use gateway::resolve::status::{self, PolicyStatus, Statuses};
 use gateway::status_json::{self, Wanted};
 use model::Moment;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ impl Wants {
         differing(&before.gateways, &now.gateways, of(Kind::Gateway), &mut changed);
         differing(&before.listener_sets, &now.listener_sets, of(Kind::ListenerSet), &mut changed);
         let route = |(kind, key): &(_, Key)| Some((Kind::of_route(*kind)?, key.clone()));
-        differing(&before.routes, &now.routes, route, &mut changed);
+        changed.extend(status::differing(&before.routes, &now.routes).filter_map(route));
         differing(&before.policies, &now.policies, of(Kind::BackendTlsPolicy), &mut changed);
         differing(&before.ingresses, &now.ingresses, of(Kind::Ingress), &mut changed);
         changed

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gateway::ir;
+use gateway::ir::ingress::is_implied;
 use gateway::objects::Key;
 use gateway::objects::ingress::IngressClass;
-use gateway::resolve::ingress_classes::is_implied;
 use gateway::resolve::status::{Condition, ListenerStatus, Notice, Problem, Statuses};
 
 const PROGRAMMED: &str = "Programmed";
@@ -228,8 +228,7 @@ mod tests {
         let routes = incremental::Routes::default();
         let surroundings = Surroundings { features: &[], addresses: &addresses };
         let outcome = assemble(&world, &routes, surroundings);
-        let gateways = outcome.gateways.into_iter().map(|(key, one)| (key, Arc::new(one)));
-        (Arc::new(outcome.statuses), gateways.collect())
+        (Arc::new(outcome.statuses), outcome.gateways)
     }
 
     /// Shows `Programmed` of the Gateway, its listeners, the ListenerSet and its listener.

@@ -78,3 +78,13 @@ impl std::fmt::Debug for Proof {
         }
     }
 }
+
+/// Returns the key of what an IngressClass implies among Gateways. No Gateway has it: each has a namespace.
+pub fn implied_key(class: impl Into<Arc<str>>) -> Key {
+    Key::new("", class)
+}
+
+/// Returns whether it is the key of what an IngressClass implies.
+pub fn is_implied(gateway: &Key) -> bool {
+    gateway.namespace.is_empty()
+}

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use imbl::OrdMap;
 use model::{HostPattern, ObjectAge};
 
 use crate::objects::Key;
@@ -34,8 +35,11 @@ pub struct Gateway {
     /// The certificate that Weir presents to servers with TLS.
     pub client_certificate: Option<Certificate>,
     /// The ports of Services that its routes forward to.
-    pub services: BTreeMap<(Key, u16), Arc<ServicePort>>,
+    pub services: ServicePorts,
 }
+
+/// Ports of Services, by Service and port. Copies share what they have in common.
+pub type ServicePorts = OrdMap<(Key, u16), Arc<ServicePort>>;
 
 impl Gateway {
     /// Returns whether both serve the same. Faster than `==` if they share routes.
@@ -49,7 +53,7 @@ impl Gateway {
                     && ours.len() == theirs.len()
                     && ours.iter().zip(theirs).all(|(a, b)| a.is_same(b))
             })
-            && *services == other.services
+            && (services.ptr_eq(&other.services) || *services == other.services)
     }
 }
 

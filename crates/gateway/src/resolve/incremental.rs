@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 
+use super::attached::Attached;
 use super::cluster::Objects;
 use super::route::{self, Resolved};
-use super::status::RouteStatus;
+use super::status::RouteStatuses;
 use super::world::World;
 use crate::ir::{AttachedRoute, ListenerId, RouteKind};
 use crate::objects::Key;
@@ -47,15 +48,15 @@ impl Changes {
     }
 }
 
-/// The routes that each listener accepts, oldest first. A listener without routes has no entry.
-pub type Attached = HashMap<ListenerId, Arc<Vec<Arc<AttachedRoute>>>>;
+/// The routes that each listener accepts. A listener without routes has no entry.
+pub type OfListeners = HashMap<ListenerId, Attached>;
 
 /// The results of all routes. Results that have not changed stay where they are in memory.
 #[derive(Debug, Default)]
 pub struct Routes {
     all: BTreeMap<RouteId, Resolved>,
-    statuses: BTreeMap<RouteId, Arc<RouteStatus>>,
-    attached: Attached,
+    statuses: RouteStatuses,
+    attached: OfListeners,
     /// The routes that may refer to a Service.
     users: HashMap<Key, BTreeSet<RouteId>>,
 }
@@ -77,12 +78,12 @@ impl Routes {
     }
 
     /// Returns their statuses.
-    pub fn statuses(&self) -> &BTreeMap<RouteId, Arc<RouteStatus>> {
+    pub fn statuses(&self) -> &RouteStatuses {
         &self.statuses
     }
 
     /// Returns the routes that each listener accepts.
-    pub fn attached(&self) -> &Attached {
+    pub fn attached(&self) -> &OfListeners {
         &self.attached
     }
 
@@ -115,11 +116,7 @@ impl Routes {
                     }
                     self.remove(&id);
                     for (listener, attached) in &resolved.attachments {
-                        let routes = self.attached.entry(listener.clone()).or_default();
-                        let routes = Arc::make_mut(routes);
-                        if let Err(place) = place(routes, attached) {
-                            routes.insert(place, Arc::clone(attached));
-                        }
+                        self.attached.entry(listener.clone()).or_default().insert(attached);
                     }
                     self.add(id, resolved);
                 }
@@ -136,19 +133,18 @@ impl Routes {
         let grpc = objects.grpc_routes.values().map(|one| route::grpc_route(world, one));
         let tls = objects.tls_routes.values().map(|one| route::tls_route(world, one));
         let tcp = objects.tcp_routes.values().map(|one| route::tcp_route(world, one));
+        let mut attached: HashMap<ListenerId, Vec<Arc<AttachedRoute>>> = HashMap::default();
         for resolved in http.chain(grpc).chain(tls).chain(tcp) {
             let id = (resolved.route.kind, resolved.route.key.clone());
             let resolved =
                 before.remove(&id).filter(|known| *known == resolved).unwrap_or(resolved);
-            for (listener, attached) in &resolved.attachments {
-                let routes = self.attached.entry(listener.clone()).or_default();
-                Arc::make_mut(routes).push(Arc::clone(attached));
+            for (listener, route) in &resolved.attachments {
+                attached.entry(listener.clone()).or_default().push(Arc::clone(route));
             }
             self.add(id, resolved);
         }
-        for routes in self.attached.values_mut() {
-            Arc::make_mut(routes).sort_by(|a, b| a.route.order().cmp(&b.route.order()));
-        }
+        let attached = attached.into_iter();
+        self.attached = attached.map(|(id, routes)| (id, Attached::new(routes))).collect();
         self.all.len()
     }
 
@@ -172,21 +168,13 @@ impl Routes {
             }
         }
         for (listener, attached) in &resolved.attachments {
-            let Some(routes) = self.attached.get_mut(listener) else { continue };
-            let routes = Arc::make_mut(routes);
-            if let Ok(place) = place(routes, attached) {
-                routes.remove(place);
-            }
-            if routes.is_empty() {
+            let Some(of_listener) = self.attached.get_mut(listener) else { continue };
+            of_listener.remove(attached);
+            if of_listener.routes().is_empty() {
                 self.attached.remove(listener);
             }
         }
     }
-}
-
-/// Returns where a route stands among others, or where it belongs.
-fn place(routes: &[Arc<AttachedRoute>], attached: &AttachedRoute) -> Result<usize, usize> {
-    routes.binary_search_by(|one| one.route.order().cmp(&attached.route.order()))
 }
 
 /// Resolves a route, if it exists.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::objects::Key;
 use crate::objects::ingress::{Ingress, IngressClass};
 use crate::resolve::cluster::{Objects, Settings};
 use crate::resolve::status::{Notice, Problem};
@@ -45,16 +44,6 @@ impl Classes {
             None => self.default.as_ref(),
         }
     }
-}
-
-/// Returns the key of what an IngressClass implies among Gateways. No Gateway has it: each has a namespace.
-pub fn implied_key(class: impl Into<Arc<str>>) -> Key {
-    Key::new("", class)
-}
-
-/// Returns whether it is the key of what an IngressClass implies.
-pub fn is_implied(gateway: &Key) -> bool {
-    gateway.namespace.is_empty()
 }
 
 /// Returns notices about the IngressClasses that name Weir's controller.

@@ -6,6 +6,7 @@
 
 pub mod assemble;
 pub mod attach;
+pub mod attached;
 pub mod cluster;
 pub mod decode;
 pub mod gateway;

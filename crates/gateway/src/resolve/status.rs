@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
+
 use crate::ir::RouteKind;
 use crate::objects::gateway::Address;
 use crate::objects::reference::ParentRef;
@@ -66,6 +69,21 @@ impl Problem {
     }
 }
 
+/// The status of each route. Copies share what they have in common.
+pub type RouteStatuses = OrdMap<(RouteKind, Key), Arc<RouteStatus>>;
+
+/// Returns the routes whose statuses differ. What the two have in common costs nothing.
+pub fn differing<'a>(
+    before: &'a RouteStatuses,
+    now: &'a RouteStatuses,
+) -> impl Iterator<Item = &'a (RouteKind, Key)> {
+    before.diff(now).map(|one| match one {
+        DiffItem::Add(route, _)
+        | DiffItem::Remove(route, _)
+        | DiffItem::Update { new: (route, _), .. } => route,
+    })
+}
+
 /// The status of all objects that Weir is responsible for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statuses {
@@ -76,7 +94,7 @@ pub struct Statuses {
     /// ListenerSets.
     pub listener_sets: BTreeMap<Key, ListenerSetStatus>,
     /// Routes. A route whose parents are all managed by others has an entry without parents.
-    pub routes: BTreeMap<(RouteKind, Key), Arc<RouteStatus>>,
+    pub routes: RouteStatuses,
     /// BackendTLSPolicies.
     pub policies: BTreeMap<Key, PolicyStatus>,
     /// Ingresses.

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use gateway::ir::ingress::is_implied;
 use gateway::objects::Key;
 use gateway::objects::gateway::{Address, Gateway, Infrastructure};
 use gateway::objects::ingress::IngressClass;
-use gateway::resolve::ingress_classes::is_implied;
 use serde_json::{Map, Value, json};
 
 use super::pool;

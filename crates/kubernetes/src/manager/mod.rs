@@ -109,7 +109,7 @@ pub(crate) struct Manager {
     is_leading: bool,
     election: elect::State,
     /// The ports of Services that Gateways use.
-    used: BTreeSet<ServicePortKey>,
+    used: Arc<BTreeSet<ServicePortKey>>,
     /// The statuses of the generation that was published last.
     latest: Option<Outcome>,
     /// Those that wait for their generation to be in force.
@@ -183,7 +183,7 @@ impl Manager {
             is_complete: false,
             is_leading: false,
             election: elect::State::default(),
-            used: BTreeSet::new(),
+            used: Arc::default(),
             latest: None,
             pending: None,
             passed: None,

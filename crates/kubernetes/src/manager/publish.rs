@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gateway::ir;
+use gateway::ir::ingress::is_implied;
 use gateway::objects::Key;
 use gateway::pods::PodSets;
-use gateway::resolve::ingress_classes::is_implied;
 use gateway::resolve::status::{Notice, Statuses};
 use gateway::served::{InForce, Served};
 use os::clock::now;
@@ -37,9 +37,12 @@ impl Manager {
         self.report_not_exposed(&unserved);
         let Resolution { gateways, bindings, statuses, notices, ports } = resolution;
         self.set_notices(notices, &unserved);
+        let has_other_services = !Arc::ptr_eq(&self.used, &ports);
         self.used = ports;
         // Pods first: a reader of a Service must find its Pods.
-        self.publish_pods();
+        if has_other_services || !self.store.dirty.slices.is_empty() {
+            self.publish_pods();
+        }
         let before = Arc::clone(&self.outputs.served.borrow());
         let bindings = if *before.bindings == bindings {
             Arc::clone(&before.bindings)

@@ -6,8 +6,9 @@ use foldhash::HashMap;
 use model::HostPattern;
 
 use crate::hosts;
-use crate::ir::{AttachedRoute, ListenerId, Route, RouteKind};
-use crate::resolve::incremental::{Attached, RouteId, Routes};
+use crate::ir::{AttachedRoute, ListenerId, Route, RouteKind, ServicePorts};
+use crate::resolve::attached;
+use crate::resolve::incremental::{OfListeners, RouteId, Routes};
 use crate::resolve::route::Resolved;
 use crate::resolve::status::{Condition, ParentStatus, Problem, RouteStatus};
 
@@ -42,7 +43,7 @@ impl Served {
 /// The routes that listeners serve.
 #[derive(Debug)]
 pub(super) struct Accepted<'a> {
-    attached: &'a Attached,
+    attached: &'a OfListeners,
     /// The routes of listeners that exclude some of theirs.
     rest: HashMap<&'a ListenerId, Arc<Vec<Arc<AttachedRoute>>>>,
     /// The routes that are excluded from listeners, each with the route that serves its hosts.
@@ -51,13 +52,12 @@ pub(super) struct Accepted<'a> {
 
 impl<'a> Accepted<'a> {
     /// Excludes routes from listeners.
-    pub(super) fn of(attached: &'a Attached) -> Accepted<'a> {
+    pub(super) fn of(attached: &'a OfListeners) -> Accepted<'a> {
         let mut accepted =
             Accepted { attached, rest: HashMap::default(), excluded: HashMap::default() };
-        for (listener, routes) in attached {
-            let has = |kind: RouteKind| routes.iter().any(|one| one.route.kind == kind);
-            if has(RouteKind::Http) && has(RouteKind::Grpc) {
-                accepted.exclude(listener, routes);
+        for (listener, of_listener) in attached {
+            if of_listener.has_http_and_grpc() {
+                accepted.exclude(listener, of_listener.routes());
             }
         }
         accepted
@@ -87,7 +87,20 @@ impl<'a> Accepted<'a> {
 
     /// Returns the routes that a listener serves, oldest first.
     pub(super) fn at(&self, listener: &ListenerId) -> Option<&Arc<Vec<Arc<AttachedRoute>>>> {
-        self.rest.get(listener).or_else(|| self.attached.get(listener))
+        self.rest.get(listener).or_else(|| Some(self.attached.get(listener)?.routes()))
+    }
+
+    /// Returns the ports of Services that these routes forward to.
+    pub(super) fn services(&self, listener: &ListenerId) -> ServicePorts {
+        match self.rest.get(listener) {
+            Some(rest) => {
+                let ports = rest.iter().flat_map(|one| one.route.ports());
+                ports.map(|port| (attached::key(port), Arc::clone(port))).collect()
+            }
+            None => {
+                self.attached.get(listener).map(|one| one.services().clone()).unwrap_or_default()
+            }
+        }
     }
 
     /// Returns the statuses of the routes that are excluded from listeners.

@@ -7,14 +7,11 @@ mod status;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use foldhash::HashMap;
-
 use super::gateway::GatewayPlan;
 use super::incremental::Routes;
 use super::status::{Notice, Statuses};
 use super::world::World;
-use crate::ir::backend::ServicePort;
-use crate::ir::{Gateway, Listener};
+use crate::ir::{Gateway, Listener, ServicePorts};
 use crate::objects::Key;
 use crate::objects::gateway::Address;
 use exclusive::Accepted;
@@ -23,7 +20,7 @@ use exclusive::Accepted;
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The accepted Gateways.
-    pub gateways: BTreeMap<Key, Gateway>,
+    pub gateways: BTreeMap<Key, Arc<Gateway>>,
     /// The status of all objects.
     pub statuses: Statuses,
     /// What users should know about Ingresses and IngressClasses, in order of the objects.
@@ -43,7 +40,7 @@ pub struct Surroundings<'a> {
 pub fn assemble(world: &World<'_>, routes: &Routes, surroundings: Surroundings<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let accepted = Accepted::of(routes.attached());
-    outcome.statuses.routes.clone_from(routes.statuses());
+    outcome.statuses.routes = routes.statuses().clone();
     outcome.statuses.routes.extend(accepted.changed_statuses(routes));
     outcome.statuses.classes = status::classes(world, surroundings.features);
     for (key, plan) in &world.plans.gateways {
@@ -51,7 +48,7 @@ pub fn assemble(world: &World<'_>, routes: &Routes, surroundings: Surroundings<'
         let status = status::gateway_status(plan, addresses, &accepted);
         outcome.statuses.gateways.insert(key.clone(), status);
         if plan.rejected.is_none() {
-            outcome.gateways.insert(key.clone(), gateway(plan, &accepted));
+            outcome.gateways.insert(key.clone(), Arc::new(gateway(plan, &accepted)));
         }
     }
     for (key, set) in &world.plans.sets {
@@ -66,15 +63,26 @@ pub fn assemble(world: &World<'_>, routes: &Routes, surroundings: Surroundings<'
     outcome
 }
 
+/// Adds ports that are not there yet. A copy that stays as it was still shares everything.
+fn add(services: &mut ServicePorts, more: ServicePorts) {
+    if services.is_empty() {
+        *services = more;
+    } else if !services.ptr_eq(&more) {
+        for (key, port) in more {
+            if !services.contains_key(&key) {
+                services.insert(key, port);
+            }
+        }
+    }
+}
+
 fn gateway(plan: &GatewayPlan<'_>, accepted: &Accepted<'_>) -> Gateway {
     let mut ports: BTreeMap<u16, Vec<Listener>> = BTreeMap::new();
-    let mut services: HashMap<(&Key, u16), &Arc<ServicePort>> = HashMap::default();
+    let mut services = ServicePorts::new();
     for listener in plan.listeners.iter().filter(|plan| plan.is_valid()) {
         let Some(protocol) = listener.protocol else { continue };
         let routes = accepted.at(&listener.id);
-        for port in routes.into_iter().flat_map(|all| &**all).flat_map(|one| one.route.ports()) {
-            services.entry((&port.service, port.port)).or_insert(port);
-        }
+        add(&mut services, accepted.services(&listener.id));
         ports.entry(listener.port()).or_default().push(Listener {
             id: listener.id.clone(),
             protocol,
@@ -90,9 +98,6 @@ fn gateway(plan: &GatewayPlan<'_>, accepted: &Accepted<'_>) -> Gateway {
         addresses: plan.gateway.spec.addresses.clone(),
         ports,
         client_certificate: plan.client_certificate.clone(),
-        services: services
-            .into_iter()
-            .map(|((service, port), of)| ((service.clone(), port), Arc::clone(of)))
-            .collect(),
+        services,
     }
 }

@@ -8,13 +8,15 @@ use model::HostPattern;
 use super::rules::Resolved;
 use super::site::{Sites, shown_host};
 use crate::ir::backend::{Backend, ServicePort, Target};
+use crate::ir::ingress::implied_key;
 use crate::ir::{
     AttachedRoute, Certificate, ConnectionRule, Gateway, Listener, ListenerId, Protocol, Route,
-    RouteKind, Rules,
+    RouteKind, Rules, ServicePorts,
 };
 use crate::objects::Key;
 use crate::resolve::assemble::{Outcome, Surroundings};
-use crate::resolve::ingress_classes::{self as classes, implied_key};
+use crate::resolve::attached;
+use crate::resolve::ingress_classes as classes;
 use crate::resolve::status::{IngressStatus, Notice, Problem};
 use crate::resolve::world::World;
 
@@ -26,7 +28,7 @@ const TLS_PORT: u16 = 443;
 /// What the Ingresses of all classes serve together.
 #[derive(Debug, Default)]
 pub struct Merged {
-    gateways: BTreeMap<Key, Gateway>,
+    gateways: BTreeMap<Key, Arc<Gateway>>,
     /// About Ingresses and IngressClasses, in order of the objects.
     notices: Arc<[Notice]>,
     /// The Ingresses of each Gateway, with the generation that was read.
@@ -58,7 +60,7 @@ impl Merged {
             let generations =
                 members.iter().map(|one| (one.metadata.key(), one.metadata.generation));
             merged.members.insert(key.clone(), generations.collect());
-            merged.gateways.insert(key, gateway);
+            merged.gateways.insert(key, Arc::new(gateway));
         }
         // Stable: those about one object stay in their order.
         notices.sort_by(|a, b| (a.kind, &a.key).cmp(&(b.kind, &b.key)));
@@ -83,7 +85,7 @@ impl Merged {
                 (ingress.clone(), IngressStatus { generation, gateway, addresses, ports })
             });
             outcome.statuses.ingresses.extend(statuses);
-            outcome.gateways.insert(key.clone(), gateway.clone());
+            outcome.gateways.insert(key.clone(), Arc::clone(gateway));
         }
         outcome.notices = Arc::clone(&self.notices);
     }
@@ -143,10 +145,10 @@ fn gateway(
     if !tls.is_empty() {
         ports.insert(TLS_PORT, tls);
     }
-    let mut services: BTreeMap<(Key, u16), Arc<ServicePort>> = BTreeMap::new();
     let routes = ports.values().flatten().flat_map(|listener| &*listener.routes);
+    let mut services = ServicePorts::new();
     for port in routes.flat_map(|attached| attached.route.ports()) {
-        services.entry((port.service.clone(), port.port)).or_insert_with(|| Arc::clone(port));
+        services.entry(attached::key(port)).or_insert_with(|| Arc::clone(port));
     }
     Gateway {
         key: key.clone(),

@@ -1,6 +1,6 @@
 //! Ingresses, with annotations of ingress-nginx.
 //!
-//! Each IngressClass of Weir's implies a Gateway with the ports 80 and 443 ([`implied_key`](super::ingress_classes::implied_key)), which exists while
+//! Each IngressClass of Weir's implies a Gateway with the ports 80 and 443 ([`implied_key`](crate::ir::ingress::implied_key)), which exists while
 //! an Ingress is of the class. [`resolve`] reads one Ingress at a time, and [`merge::Merged`] puts those of a class together.
 //! [`Ingresses`] keeps the results between changes.
 //!

@@ -13,8 +13,8 @@
 #   make interop real HTTP/2 and gRPC clients and servers on both sides of Weir (20 minutes at most; needs
 #               Go, Node and Java, PyPI and the Go module proxy); not part of CI
 #   make kubernetes check the Helm chart and run the conformance suite of the Gateway API against Weir, in test clusters
-#               with Kubernetes' own API server (15 minutes, and as long again for the first build; root; needs Go and
-#               the Go module proxy); not part of CI
+#               with Kubernetes' own API server, and write the suite's reports (interop/kubernetes/reports; 15 minutes,
+#               and as long again for the first build; root; needs Go and the Go module proxy); not part of CI
 #   make kubernetes-scale measure in that cluster how fast changes of routes take effect (10 minutes with 5000 routes);
 #               needs a quiet machine; not part of CI
 #   make browser check the dashboard, and use it in Chromium before a real balancer (5 minutes; needs Node and npm's
@@ -129,15 +129,24 @@ interop:
 	@$(CARGO) build --quiet --package weir
 	interop/run --json target/interop.json $(INTEROP)
 
-# KUBERNETES="--run HTTPRouteCORS" runs this alone, KUBERNETES="--channel experimental" uses the experimental CRDs;
-# scripts/kubernetes-conformance --help says more.
+# KUBERNETES="--run HTTPRouteCORS" runs this alone, KUBERNETES="--channel experimental" uses the experimental CRDs alone, and
+# neither writes a report that is checked in; scripts/kubernetes-conformance --help says more.
 kubernetes:
 	@$(CARGO) build --quiet --workspace --features weir/kubernetes
 	program=$(CURDIR)/target/weir-kubernetes
 	cp target/debug/weir "$$program"
 	scripts/kubernetes-helm --weir "$$program"
-	scripts/kubernetes-conformance --image weir="$$program" --manifests packaging/kubernetes \
-	  --profiles GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TLS,GATEWAY-TCP $(KUBERNETES)
+	suite() {
+	  scripts/kubernetes-conformance --image weir="$$program" --manifests packaging/kubernetes \
+	    --profiles GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TLS,GATEWAY-TCP "$$@"
+	}
+	if [ -n '$(KUBERNETES)' ]; then
+	  suite $(KUBERNETES)
+	else
+	  for channel in standard experimental; do
+	    suite --channel $$channel --report interop/kubernetes/reports/$$channel.yaml
+	  done
+	fi
 
 # KUBERNETES_SCALE="--routes 1000 --pods 1" measures this; scripts/kubernetes-scale --help says more.
 kubernetes-scale:

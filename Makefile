@@ -140,13 +140,10 @@ kubernetes:
 	  scripts/kubernetes-conformance --image weir="$$program" --manifests packaging/kubernetes \
 	    --profiles GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TLS,GATEWAY-TCP "$$@"
 	}
-	if [ -n '$(KUBERNETES)' ]; then
-	  suite $(KUBERNETES)
-	else
-	  for channel in standard experimental; do
-	    suite --channel $$channel --report interop/kubernetes/reports/$$channel.yaml
-	  done
-	fi
+	$(if $(strip $(KUBERNETES)),suite $(KUBERNETES),\
+	for channel in standard experimental; do \
+	  suite --channel $$channel --report interop/kubernetes/reports/$$channel.yaml; \
+	done)
 
 # KUBERNETES_SCALE="--routes 1000 --pods 1" measures this; scripts/kubernetes-scale --help says more.
 kubernetes-scale:

@@ -9,12 +9,15 @@ use std::sync::Arc;
 
 use config::{Found, Unreadable};
 use gateway::ir::RouteKind;
+use gateway::ir::ingress::implied_key;
 use gateway::objects::Key;
 use gateway::objects::core::Service as CoreService;
 use gateway::objects::gateway::{Gateway, GatewayClass};
+use gateway::objects::ingress::{Ingress, IngressClass};
 use gateway::objects::route::HttpRoute;
 use gateway::parts::{Bindings, Joined, Joiner, Templates};
 use gateway::resolve::incremental::{Changes, Routes};
+use gateway::resolve::ingress::Ingresses;
 use gateway::resolve::{Checks, Objects, Settings, Surroundings, World, assemble};
 use model::{Material, Route, Snapshot};
 use serde::de::DeserializeOwned;
@@ -98,8 +101,41 @@ fn gateway(rng: &mut fastrand::Rng) -> Arc<Gateway> {
     }))
 }
 
+/// An Ingress for the Services of the routes. What it states for them is drawn.
+fn ingress(name: &str, rng: &mut fastrand::Rng) -> Arc<Ingress> {
+    let mut annotations = serde_json::Map::new();
+    let states: [&[(&str, &str)]; 4] = [
+        &[("ssl-passthrough", "true"), ("backend-protocol", "GRPC")],
+        &[("affinity", "cookie"), ("session-cookie-name", "c")],
+        &[("canary", "true"), ("canary-weight", "30")],
+        &[],
+    ];
+    for (name, value) in states[rng.usize(..states.len())] {
+        annotations.insert(format!("nginx.ingress.kubernetes.io/{name}"), (*value).into());
+    }
+    let mut path = |path: &str| {
+        let service = json!({"name": format!("s{}", rng.u8(0..2)), "port": {"number": 80}});
+        json!({"path": path, "pathType": "Prefix", "backend": {"service": service}})
+    };
+    let paths = [path("/"), path("/a")];
+    let other = [path("/b")];
+    read(json!({
+        "metadata": {
+            "namespace": "n", "name": name, "annotations": annotations,
+            "creationTimestamp": format!("2026-01-0{}T00:00:00Z", rng.u8(1..3))
+        },
+        "spec": {"ingressClassName": "i", "rules": [
+            {"host": "h.example.net", "http": {"paths": paths}},
+            {"host": format!("{name}.example.net"), "http": {"paths": other}}
+        ]}
+    }))
+}
+
 fn objects() -> Objects {
     let mut objects = Objects::default();
+    let ingress_class: Arc<IngressClass> =
+        read(json!({"metadata": {"name": "i"}, "spec": {"controller": "a/c"}}));
+    objects.ingress_classes.insert(Key::new("", "i"), ingress_class);
     let class: Arc<GatewayClass> =
         read(json!({"metadata": {"name": "c"}, "spec": {"controllerName": "a/b"}}));
     objects.classes.insert(Key::new("", "c"), class);
@@ -127,6 +163,7 @@ fn settings() -> Settings {
 #[derive(Default)]
 struct Kept {
     routes: Routes,
+    ingresses: Ingresses,
     joiner: Joiner,
 }
 
@@ -140,14 +177,19 @@ impl Kept {
         let settings = settings();
         let world = World::new(objects, &settings);
         self.routes.update(&world, changes);
+        self.ingresses.update(&world, changes);
         let addresses = BTreeMap::new();
         let surroundings = Surroundings { features: &[], addresses: &addresses };
-        let outcome = assemble(&world, &self.routes, surroundings);
+        let mut outcome = assemble(&world, &self.routes, surroundings);
+        self.ingresses.add(&mut outcome, surroundings);
         let binding = |port: &u16| {
             let address = ([127, 0, 0, 1], 8000 + port).into();
             ((Key::new("n", "gw"), *port), address)
         };
-        let bindings: Bindings = ports.iter().map(binding).collect();
+        let mut bindings: Bindings = ports.iter().map(binding).collect();
+        for port in [80, 443] {
+            bindings.insert((implied_key("i"), port), ([127, 0, 0, 1], 9000 + port).into());
+        }
         let templates = Templates {
             listener: &files.listeners[0],
             service: files.services.iter().find(|one| *one.name == *"own").unwrap(),
@@ -166,7 +208,7 @@ fn changes_end_where_a_first_conversion_does() {
         let mut objects = objects();
         for step in 0..60 {
             let mut changes = Changes::default();
-            match rng.u8(0..12) {
+            match rng.u8(0..16) {
                 0 => {
                     objects.gateways.insert(Key::new("n", "gw"), gateway(&mut rng));
                     changes.is_all = true;
@@ -176,10 +218,20 @@ fn changes_end_where_a_first_conversion_does() {
                     let method = ["GET", "PUT"][step % 2];
                     files_now = files(&format!("{FILES}method = \"{method}\"\n"));
                 }
+                3..=6 => {
+                    let key = Key::new("n", format!("i{}", rng.u8(0..3)));
+                    if rng.bool() {
+                        objects.ingresses.remove(&key);
+                    } else {
+                        let ingress = ingress(&key.name, &mut rng);
+                        objects.ingresses.insert(key.clone(), ingress);
+                    }
+                    changes.ingresses.insert(key);
+                }
                 what => {
                     let key = Key::new("n", format!("r{}", rng.u8(0..12)));
                     changes.routes.insert((RouteKind::Http, key.clone()));
-                    if what < 5 {
+                    if what < 9 {
                         objects.http_routes.remove(&key);
                     } else {
                         let route = http_route(&key.name, &mut rng);
@@ -199,6 +251,54 @@ fn changes_end_where_a_first_conversion_does() {
             assert_eq!(found.snapshot, expected.snapshot, "seed {seed}, step {step}");
             assert_eq!(found.ports, expected.ports, "seed {seed}, step {step}");
         }
+    }
+}
+
+/// Of one Ingress, the requests of a canary and the others go to one Service with different settings.
+#[test]
+fn changes_of_ingresses_end_where_a_first_conversion_does() {
+    let files = files(FILES);
+    for seed in 0..200 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut kept = Kept::default();
+        let mut objects = objects();
+        for step in 0..12 {
+            let key = Key::new("n", format!("i{}", rng.u8(0..3)));
+            if rng.u8(0..3) == 0 {
+                objects.ingresses.remove(&key);
+            } else {
+                objects.ingresses.insert(key.clone(), ingress(&key.name, &mut rng));
+            }
+            let changes = Changes { ingresses: [key].into(), ..Changes::default() };
+            let found = kept.join(&files, (&objects, &changes), &[]);
+            let expected = Kept::default().join(&files, (&objects, &Changes::all()), &[]);
+            assert_eq!(found.snapshot, expected.snapshot, "seed {seed}, step {step}");
+        }
+    }
+}
+
+#[test]
+fn many_routes_can_go_at_once() {
+    let mut rng = fastrand::Rng::with_seed(2);
+    let files = files(FILES);
+    let mut kept = Kept::default();
+    let mut objects = objects();
+    objects.gateways.insert(Key::new("n", "gw"), gateway(&mut rng));
+    for count in [100, 20, 150, 149, 0, 3] {
+        let all: Vec<Key> = (0..150).map(|number| Key::new("n", format!("r{number}"))).collect();
+        for (number, key) in all.iter().enumerate() {
+            if number < count {
+                let known = objects.http_routes.entry(key.clone());
+                known.or_insert_with(|| http_route(&key.name, &mut rng));
+            } else {
+                objects.http_routes.remove(key);
+            }
+        }
+        let routes = all.into_iter().map(|key| (RouteKind::Http, key)).collect();
+        let changes = Changes { routes, ..Changes::default() };
+        let found = kept.join(&files, (&objects, &changes), &[80, 81]);
+        let expected = Kept::default().join(&files, (&objects, &Changes::all()), &[80, 81]);
+        assert_eq!(found.snapshot, expected.snapshot, "{count}");
     }
 }
 

@@ -13,7 +13,7 @@ use gateway::objects::Key;
 use gateway::objects::core::{Secret, Service};
 use gateway::objects::gateway::{Gateway, GatewayClass};
 use gateway::objects::policy::BackendTlsPolicy;
-use gateway::objects::route::HttpRoute;
+use gateway::objects::route::{GrpcRoute, HttpRoute};
 use gateway::resolve::incremental::{Changes, Routes};
 use gateway::resolve::{Checks, Objects, Settings, Surroundings, World, assemble, resolve, route};
 use serde::de::DeserializeOwned;
@@ -39,6 +39,18 @@ fn http_route(number: usize) -> Arc<HttpRoute> {
                 },
                 {"backendRefs": [{"name": "absent", "port": 80}]}
             ]
+        }
+    }))
+}
+
+/// A `GRPCRoute` with a host of an `HTTPRoute`.
+fn grpc_route() -> Arc<GrpcRoute> {
+    read(json!({
+        "metadata": {"namespace": "n", "name": "grpc"},
+        "spec": {
+            "parentRefs": [{"name": "gw"}],
+            "hostnames": ["r5.example.com"],
+            "rules": [{"backendRefs": [{"name": "only-grpc", "port": 80}]}]
         }
     }))
 }
@@ -169,6 +181,14 @@ fn changes_resolve_only_what_they_concern() {
     assert_eq!(step(&objects, &Changes::all()), (true, ROUTES));
     // No route refers to the Service, but the status of the policy depends on it.
     assert_eq!(step(&objects, &services("later")), (true, 0));
+
+    // A GRPCRoute shares a host with an HTTPRoute until it is gone.
+    let key = Key::new("n", "grpc");
+    let changes = Changes { routes: [(RouteKind::Grpc, key.clone())].into(), ..Changes::default() };
+    objects.grpc_routes.insert(key.clone(), grpc_route());
+    assert_eq!(step(&objects, &changes), (true, 1));
+    objects.grpc_routes.remove(&key);
+    assert_eq!(step(&objects, &changes), (true, 1));
 }
 
 #[test]

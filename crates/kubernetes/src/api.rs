@@ -303,7 +303,8 @@ pub(crate) fn with_json(
     built(request.body(body.to_string().into_bytes()))
 }
 
-/// A request that creates or updates an object: Weir's fields become as they are in `body`, whoever had them.
+/// A request that creates or updates an object: its fields become as they are in `body`, even if another program manages
+/// them.
 pub(crate) fn apply(path: &str, body: &Value) -> Result<Request<Vec<u8>>, Failure> {
     let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
     with_json(http::Method::PATCH, &path, "application/apply-patch+yaml", body)

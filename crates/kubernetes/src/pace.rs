@@ -33,9 +33,14 @@ impl Pace {
         }
     }
 
-    /// Returns whether it is as it was at the beginning.
+    /// Returns whether the bucket is full.
     pub(crate) fn is_rested(&self, now: Moment) -> bool {
-        self.full_at.max(self.paused_until) <= now && self.pauses.failures() == 0
+        self.full_at.max(self.paused_until) <= now
+    }
+
+    /// Returns whether the API server has accepted nothing since it last asked for fewer requests.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.pauses.failures() > 0
     }
 
     /// Returns when the next write may begin. `None`: now.

@@ -1,8 +1,8 @@
 //! Notices on objects without conditions → events of the API (`v1/Event`), one write at a time. Pure but for [`write`]: time
 //! is an argument.
 //!
-//! Users of a cluster cause events, and change them as often as they change their objects. So events have a pace of their
-//! own, each namespace has a part of it, and the names of events do not depend on texts: an object has a few events, whatever
+//! Users of a cluster cause events, and change them as often as they change their objects. So events have a separate rate
+//! limit, each namespace has a part of it, and the names of events do not depend on texts: an object has a few events, whatever
 //! happens to it. That an event cannot be written concerns events only.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ const REPEAT_AFTER: Duration = Duration::from_secs(30 * 60);
 const EVENTS_MAX: usize = 1_000;
 /// Events on objects without a namespace are in this one, as everywhere in Kubernetes.
 const NAMESPACE_OF_OTHERS: &str = "default";
-/// So many events are written at once after a quiet time.
+/// How many events may be written at once after a quiet time.
 const BURST: u32 = 25;
 /// The time from one event to the next after a burst.
 const EVERY: Duration = Duration::from_millis(100);
@@ -100,18 +100,18 @@ impl Recorder {
             return;
         }
         self.notices = Arc::clone(notices);
+        let placed = notices.iter().map(|one| (namespace(one), one));
+        let has_role = |(namespace, _): &(Arc<str>, &Notice)| {
+            self.namespaces.as_ref().is_none_or(|all| all.contains(namespace))
+        };
+        let wanted = in_turns(placed.filter(has_role), |(one, _)| one, BTreeMap::new());
         let mut counts: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
-        let named = notices.iter().map(|one| {
+        let wanted = wanted.take(EVENTS_MAX).map(|(namespace, one)| {
             let count = counts.entry((one.kind, &one.uid, one.reason)).or_default();
             *count += 1;
-            (name(one, *count), one)
+            (Key { namespace, name: name(one, *count) }, one)
         });
-        let has_role = |(key, _): &(Key, &Notice)| {
-            self.namespaces.as_ref().is_none_or(|all| all.contains(&key.namespace))
-        };
-        let named = named.filter(has_role);
-        let wanted = in_turns(named, |(key, _)| &key.namespace, BTreeMap::new());
-        let wanted: Vec<(Key, &Notice)> = wanted.take(EVENTS_MAX).collect();
+        let wanted: Vec<(Key, &Notice)> = wanted.collect();
         let mut before = std::mem::take(&mut self.events);
         for (key, notice) in wanted {
             match before.remove(&key) {
@@ -120,7 +120,10 @@ impl Recorder {
                     let due = other.and_then(|other| other.due);
                     let kept = Kept { notice: notice.clone(), due, written: None };
                     self.events.insert(key.clone(), kept);
-                    self.ask(&key, now);
+                    // One that waits for its turn keeps its place, however often it changes.
+                    if due.is_none_or(|(at, _)| at > now) {
+                        self.ask(&key, now);
+                    }
                 }
             }
         }
@@ -129,7 +132,11 @@ impl Recorder {
                 self.due.remove(&(at, number, key));
             }
         }
-        self.paces.retain(|_, pace| !pace.is_rested(now));
+        let namespaces: BTreeSet<&Arc<str>> =
+            self.events.keys().map(|key| &key.namespace).collect();
+        self.forbidden.retain(|namespace, _| namespaces.contains(namespace));
+        let has_events = |namespace: &Arc<str>| namespaces.contains(namespace);
+        self.paces.retain(|one, pace| !pace.is_rested(now) || has_events(one) && pace.has_failed());
     }
 
     /// Asks for an event at a moment, in place of the one at which it was due.
@@ -211,30 +218,30 @@ impl Recorder {
                     written.count = written.count.saturating_add(1);
                 }
             }
-            Err(Failure { cause, line, retry_after }) => match cause {
+            Err(failure) => match failure.cause {
                 // The namespace is gone.
                 Cause::NotFound => {}
                 Cause::Invalid | Cause::Denied => {
                     let what = format!("write event {key}");
-                    report = Some(Event::Refused { what, error: line });
+                    report = Some(Event::Refused { what, error: failure.line });
                 }
-                Cause::Forbidden => {
-                    // Roles are for namespaces.
-                    if let Some(pace) = self.paces.get_mut(&key.namespace) {
-                        pace.pause(None, now, draw);
-                    }
-                    self.forbidden.insert(Arc::clone(&key.namespace), line);
+                Cause::Connection | Cause::Unauthorized | Cause::Busy => {
+                    self.pace.pause(failure.retry_after, now, draw);
                     again = now;
                 }
-                Cause::Connection
+                // Roles are for namespaces, and so are many webhooks.
+                Cause::Forbidden
                 | Cause::Timeout
                 | Cause::Unusable
-                | Cause::Unauthorized
                 | Cause::Conflict
                 | Cause::Gone
-                | Cause::Busy
                 | Cause::Other => {
-                    self.pace.pause(retry_after, now, draw);
+                    if let Some(pace) = self.paces.get_mut(&key.namespace) {
+                        pace.pause(failure.retry_after, now, draw);
+                    }
+                    if failure.cause == Cause::Forbidden {
+                        self.forbidden.insert(Arc::clone(&key.namespace), failure.line);
+                    }
                     again = now;
                 }
             },
@@ -250,20 +257,23 @@ impl Recorder {
     }
 }
 
-/// Returns namespace and name of an event about an object: the `number`th one with this reason. All instances give it the
-/// same name.
-fn name(notice: &Notice, number: usize) -> Key {
+/// Returns the namespace of an event.
+fn namespace(notice: &Notice) -> Arc<str> {
+    match &*notice.key.namespace {
+        "" => NAMESPACE_OF_OTHERS.into(),
+        _ => Arc::clone(&notice.key.namespace),
+    }
+}
+
+/// Returns the name of an event about an object: the `number`th one with this reason. All instances give it the same name.
+fn name(notice: &Notice, number: usize) -> Arc<str> {
     /// With the digest, at most 253 bytes.
     const NAME_BYTES_MAX: usize = 200;
-    let namespace = match &*notice.key.namespace {
-        "" => NAMESPACE_OF_OTHERS.into(),
-        _ => notice.key.namespace.clone(),
-    };
     let name = &notice.key.name;
     let start = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
     let Notice { kind, uid, reason, .. } = notice;
     let digest = short_digest(&format!("{kind} {uid} {reason} {number}"));
-    Key::new(namespace, format!("{}.{digest}", start.trim_end_matches(['.', '-'])))
+    format!("{}.{digest}", start.trim_end_matches(['.', '-'])).into()
 }
 
 fn body(key: &Key, kept: &Kept, time: &str) -> Value {
@@ -434,7 +444,7 @@ mod tests {
         let mut recorder = Recorder::new(None);
         let all: Arc<[Notice]> = [notice("m", "a", "x"), notice("n", "a", "x")].into();
         recorder.set(&all, at(0));
-        let mut fail = |now: u64, cause: Cause| {
+        let fail = |recorder: &mut Recorder, now: u64, cause: Cause| {
             let (key, _) = recorder.begin(at(now), "now")?;
             let failure = Failure::new(cause, "why");
             let report = recorder.end(Err(failure), at(now), "now", 1.0);
@@ -443,24 +453,32 @@ mod tests {
         let of = |namespace: &str, is_reported, is_forbidden| {
             Some((namespace.to_owned(), is_reported, is_forbidden))
         };
-        assert_eq!(fail(0, Cause::Forbidden), of("m", false, true));
-        assert_eq!(fail(0, Cause::Busy), of("n", false, true));
-        assert_eq!(fail(0, Cause::Busy), None, "all wait");
-        assert_eq!(fail(1, Cause::Denied), of("m", true, true));
-        assert_eq!(fail(1, Cause::NotFound), of("n", false, true));
-        assert_eq!(fail(1800, Cause::NotFound), None);
+        assert_eq!(fail(&mut recorder, 0, Cause::Forbidden), of("m", false, true));
+        assert_eq!(fail(&mut recorder, 0, Cause::Busy), of("n", false, true));
+        assert_eq!(fail(&mut recorder, 0, Cause::Busy), None, "all wait");
+        assert_eq!(fail(&mut recorder, 1, Cause::Denied), of("m", true, true));
+        assert_eq!(fail(&mut recorder, 1, Cause::NotFound), of("n", false, true));
+        assert_eq!(fail(&mut recorder, 1800, Cause::NotFound), None);
         assert_eq!(recorder.due(at(1800)), Some(at(1801)));
         assert_eq!(write_due(&mut recorder, at(1801)).len(), 2);
         assert_eq!(recorder.forbidden(), None);
+        // A webhook that fails in one namespace.
+        recorder.restart(at(1900));
+        assert_eq!(fail(&mut recorder, 1900, Cause::Timeout), of("m", false, false));
+        assert_eq!(fail(&mut recorder, 1900, Cause::Forbidden), of("n", false, true));
+        assert_eq!(fail(&mut recorder, 1900, Cause::Other), None);
+        // It is not known whether events are forbidden where there are none.
+        recorder.set(&Arc::default(), at(1900));
+        assert_eq!((recorder.forbidden(), recorder.paces.len()), (None, 2));
+        recorder.set(&[notice("m", "a", "x")].into(), at(2000));
+        assert_eq!(recorder.paces.len(), 1);
     }
 
     #[test]
     fn names_of_events_are_bounded() {
         let long = notice("n", &"a.".repeat(126), "x");
-        let key = name(&long, 1);
-        assert!(key.name.len() <= 253 && key.name.is_ascii(), "{key}");
-        assert_ne!(name(&long, 2), key);
-        let class = Notice { kind: "IngressClass", ..notice("", "c", "x") };
-        assert_eq!(&*name(&class, 1).namespace, "default");
+        let first = name(&long, 1);
+        assert!(first.len() <= 253 && first.is_ascii(), "{first}");
+        assert_ne!(name(&long, 2), first);
     }
 }

@@ -157,7 +157,8 @@ impl Exposed {
     }
 
     fn by_pool(assigned: &BTreeMap<Key, IpAddr>) -> Exposed {
-        let addresses = assigned.iter().map(|(key, address)| (key.clone(), vec![stated(*address)]));
+        let addresses =
+            assigned.iter().map(|(key, address)| (key.clone(), vec![pool::stated(*address)]));
         Exposed { addresses: addresses.collect(), listen: Listen::Own(assigned.clone()) }
     }
 
@@ -184,21 +185,10 @@ fn assign<'k>(
     let classes = implied.filter_map(|key| world.cluster.objects.ingress_classes.get(key));
     let implied: Vec<Gateway> = classes.map(|class| service::implied(class)).collect();
     let mut present = store.addresses.clone();
-    for class in implied.iter().map(|one| one.metadata.key()) {
-        let statuses = || store.ingress_addresses(&world.ingress_classes, &class.name);
-        let own = before.get(&class).map(|address| stated(*address));
-        let own = own.filter(|own| statuses().any(|all| all.contains(own)));
-        // An Ingress that has changed its class still has the address of the former one.
-        let others = before.iter().filter(|(key, _)| **key != class);
-        let others: Vec<Address> = others.map(|(_, address)| stated(*address)).collect();
-        let free = || statuses().flatten().find(|address| !others.contains(address));
-        present.insert(class.clone(), own.or_else(free).into_iter().collect());
-    }
+    let classes: Vec<Key> = implied.iter().map(|one| one.metadata.key()).collect();
+    present.extend(pool::of_classes(&classes, before, |class| {
+        store.ingress_addresses(&world.ingress_classes, Arc::clone(&class.name)).flatten()
+    }));
     let accepted: Vec<&Gateway> = accepted.map(|plan| plan.gateway).chain(&implied).collect();
     pool::assign(pool, &accepted, &present)
-}
-
-/// Returns an address as a status states it.
-fn stated(address: IpAddr) -> Address {
-    Address { value: Some(address.to_string()), ..Address::default() }
 }

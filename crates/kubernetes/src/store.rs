@@ -380,9 +380,9 @@ impl Store {
     pub(crate) fn ingress_addresses(
         &self,
         classes: &Classes,
-        class: &Arc<str>,
+        class: Arc<str>,
     ) -> impl Iterator<Item = Vec<Address>> {
-        let is_of_class = move |one: &&Arc<Ingress>| classes.of(one) == Some(class);
+        let is_of_class = move |one: &&Arc<Ingress>| classes.of(one) == Some(&class);
         let ingresses = self.objects.ingresses.values().filter(is_of_class);
         ingresses.filter_map(|ingress| {
             let facts = self.facts.get(&(Kind::Ingress, ingress.metadata.key()))?;

@@ -11,7 +11,7 @@ use http::Method;
 use model::Moment;
 use serde_json::{Value, json};
 
-use crate::api::{self, Api, FIELD_MANAGER};
+use crate::api::{self, Api, FIELD_MANAGER, WRITE_MAX};
 use crate::applied::{self, Applied};
 use crate::event::Event;
 use crate::expose::service;
@@ -432,7 +432,7 @@ async fn patch_status(
     match api::write(api, request).await {
         Ok(object) => Ok((facts(object), Ok(()))),
         Err(conflict) if conflict.cause == Cause::Conflict => {
-            let object = api::write(api, api::get(path)).await?;
+            let object = api.json(api::get(path)?, WRITE_MAX).await?;
             Ok((facts(object), Err(conflict)))
         }
         Err(failure) => Err(failure),

@@ -195,12 +195,12 @@ mod tests {
 
     use super::*;
     use crate::listener::LiveListener;
-    use crate::worker::tests;
+    use crate::worker::testing;
 
     #[tokio::test(flavor = "local")]
     async fn a_request_that_the_runtime_has_not_seen_is_read_before_its_connection_ends() {
-        let (shared, _inboxes) = tests::shared(1);
-        let worker = Rc::new(Worker::new(tests::start(0, &shared)).unwrap());
+        let (shared, _inboxes) = testing::shared(1);
+        let worker = Rc::new(Worker::new(testing::start(0, &shared)).unwrap());
         let front = TcpListener::bind("127.0.0.1:0").unwrap();
         // The second has waited for its first request for as long as it may.
         for begun in [true, false] {

@@ -113,7 +113,7 @@ pub(crate) struct Start {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub(crate) mod testing {
     use decide::Registry;
     use model::{AccessLog, Action, Denial, Protocol};
     use tokio::sync::mpsc;

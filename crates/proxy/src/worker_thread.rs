@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
     use crate::ListenerSockets;
-    use crate::worker::tests;
+    use crate::worker::testing;
 
     /// Runs a worker to its end, and returns its runtime: what is left on the worker's thread.
     fn run_to_the_end(start: Start, inbox: mpsc::Receiver<Handed>) -> LocalRuntime {
@@ -184,7 +184,7 @@ mod tests {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
         let front = socket.local_addr().unwrap();
-        let (shared, mut inboxes) = tests::shared(2);
+        let (shared, mut inboxes) = testing::shared(2);
         let sockets = vec![socket];
         shared.listen(vec![ListenerSockets { name: "front".into(), sockets }], &[], &[]);
         // The other worker has fewer connections by two when the third is accepted.
@@ -195,8 +195,8 @@ mod tests {
             client
         });
         shared.leave();
-        let other = run_to_the_end(tests::start(1, &shared), inboxes.remove(1));
-        let accepting = run_to_the_end(tests::start(0, &shared), inboxes.remove(0));
+        let other = run_to_the_end(testing::start(1, &shared), inboxes.remove(1));
+        let accepting = run_to_the_end(testing::start(0, &shared), inboxes.remove(0));
         drop((other, accepting));
         for mut client in clients {
             let mut answer = String::new();

@@ -240,7 +240,7 @@ impl Balancer {
         let management = Management::start(managed, doors)?;
 
         // Last, since a process that cannot start would take what it has accepted with it: the workers
-        // accept the waiting clients.
+        // accept the waiting clients. Only descriptors for the workers' sockets can still be missing.
         proxy.apply(sockets.for_proxy(workers)?, &[], os::clock::now());
         announce(&snapshot, workers, &management);
         Ok(Balancer {

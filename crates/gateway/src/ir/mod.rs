@@ -1,6 +1,7 @@
 //! The intermediate representation: what Weir serves for the accepted Gateways and for Ingresses, independent of Weir's
 //! configuration.
 
+pub mod app_protocol;
 pub mod backend;
 pub mod filter;
 pub mod headers;

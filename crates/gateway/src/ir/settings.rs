@@ -6,13 +6,18 @@ use std::time::Duration;
 use model::{Affinity, Balance};
 
 use super::Certificate;
+use super::app_protocol::AppProtocol;
 use crate::objects::Key;
 
-/// How requests to a port of a Service are balanced. `None`: as the configuration's defaults state.
+/// How requests to a port of a Service are sent and balanced. `None`: as the Service or the configuration's defaults state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceSettings {
-    /// The Ingress that states it. Its requests to one port of a Service all have the same settings.
+    /// The Ingress that states it. Its requests to one port of a Service all have the same settings, canaries excepted.
     pub ingress: Key,
+    /// Whether it is for the requests of a canary.
+    pub is_canary: bool,
+    /// The application protocol.
+    pub protocol: Option<AppProtocol>,
     /// The balancing algorithm.
     pub balance: Option<Balance>,
     /// Session affinity.

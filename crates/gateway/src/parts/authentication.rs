@@ -12,8 +12,7 @@ use model::{
 
 use super::service::{Services, Use};
 use crate::ir::Gateway;
-use crate::ir::ingress::is_implied;
-use crate::ir::ingress::{Authentication, Extras, Proof};
+use crate::ir::ingress::{Authentication, Extras, Proof, is_implied};
 use crate::objects::Key;
 
 /// How long an authentication server may take: the default of `forward`.

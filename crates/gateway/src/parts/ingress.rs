@@ -9,6 +9,8 @@ pub(super) fn set(service: &mut Service, settings: Option<&ServiceSettings>) {
     let Some(settings) = settings else { return };
     let ServiceSettings {
         ingress: _,
+        is_canary: _,
+        protocol: _,
         balance,
         affinity,
         connect,

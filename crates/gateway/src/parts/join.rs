@@ -71,9 +71,11 @@ impl Joiner {
                 OfFiles { files: Arc::clone(files), services, ids, routes }
             }
         };
-        let OfFiles { ids, .. } = self.files.insert(of_files);
-        let services = Services::new(&self.services, &ids.parts);
+        let OfFiles { services, ids, routes, .. } = self.files.insert(of_files);
         let mut joined = Snapshot::clone(files);
+        joined.services.clone_from(services);
+        joined.routes.clone_from(routes);
+        let services = Services::new(&self.services, &ids.parts);
         for listener in &mut joined.listeners {
             services_of_protocol(&mut listener.protocol, |id| *id = ids.of_files(*id));
         }
@@ -96,10 +98,6 @@ impl Joiner {
             }
         }
         let of_gateways = self.routes.update(&added.served, (services, &authentications));
-        if let Some(OfFiles { services, routes, .. }) = &self.files {
-            joined.services.clone_from(services);
-            joined.routes.clone_from(routes);
-        }
         if joined.routes.is_empty() {
             joined.routes = of_gateways;
         } else {

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 use foldhash::{HashMap, HashSet};
 use model::{
     Action, Condition, Denial, FieldMatch, HostPattern, ListenerId, PathMatch, Route, RouteAge,
@@ -15,7 +15,7 @@ use super::service::Services;
 use super::{isolation, rule};
 use crate::ir::{self, AttachedRoute, Gateway, Rules};
 
-/// Fewer new routes than this are put in their places one by one.
+/// Fewer new routes than this are put in their places one by one, and fewer gone ones are removed one by one.
 const SORTED_IN_MIN: usize = 64;
 
 /// A port of a Gateway that Weir listens for.
@@ -38,6 +38,8 @@ pub(super) struct Kept {
     made: HashMap<Source, Vec<Arc<Route>>>,
     /// In order of precedence, with those that are never tried.
     sorted: Vec<Sorted>,
+    /// Seeded anew by each process: users of a cluster choose what is hashed.
+    hash: RandomState,
 }
 
 /// What all routes depend on. It seldom changes.
@@ -91,28 +93,31 @@ impl Kept {
         };
         let listeners =
             || ports.iter().flat_map(|port| port.listeners.iter().map(move |one| (port, one)));
-        let mut new: Vec<Sorted> = Vec::new();
+        let mut new: Vec<Arc<Route>> = Vec::new();
         if self.context != context {
             *self = Kept { context, ..Kept::default() };
             self.attached.resize_with(listeners().count(), Arc::default);
             let ends = listeners().filter_map(|(port, listener)| end(port, listener));
-            new.extend(ends.map(|route| sorted(Arc::new(route))));
+            new.extend(ends.map(Arc::new));
         }
+        let mut gone: Vec<Arc<Route>> = Vec::new();
         for (position, (port, listener)) in listeners().enumerate() {
             let before = std::mem::replace(&mut self.attached[position], listener.routes.clone());
             let differing = differing(&before, &listener.routes);
             for attached in differing.gone {
-                let routes = self.made.remove(&(Arc::as_ptr(attached), position));
-                routes.into_iter().flatten().for_each(|route| self.remove(&route));
+                gone.extend(
+                    self.made.remove(&(Arc::as_ptr(attached), position)).into_iter().flatten(),
+                );
             }
             for attached in differing.new {
                 let known = (services, authentications);
                 let routes = of_attached(attached, port, listener, known);
                 let routes: Vec<Arc<Route>> = routes.into_iter().map(Arc::new).collect();
-                new.extend(routes.iter().cloned().map(sorted));
+                new.extend_from_slice(&routes);
                 self.made.insert((Arc::as_ptr(attached), position), routes);
             }
         }
+        self.remove(&gone);
         self.add(new);
         let mut known: HashSet<Known<'_>> = HashSet::default();
         known.reserve(self.sorted.len());
@@ -121,22 +126,33 @@ impl Kept {
     }
 
     /// Puts routes in their places.
-    fn add(&mut self, mut new: Vec<Sorted>) {
+    fn add(&mut self, new: Vec<Arc<Route>>) {
+        let hash = self.hash.clone();
+        let new = new.into_iter().map(|route| {
+            let hash = hash.hash_one(conditions(&route.matches));
+            Sorted { hash, route }
+        });
         if new.len() < SORTED_IN_MIN {
             for one in new {
                 self.sorted.insert(self.place(&one.route), one);
             }
         } else {
-            self.sorted.append(&mut new);
+            self.sorted.extend(new);
             self.sorted.sort_by(|a, b| a.route.matches.precedence(&b.route.matches));
         }
     }
 
-    fn remove(&mut self, route: &Arc<Route>) {
-        let start = self.place(route);
-        let place = self.sorted[start..].iter().position(|one| Arc::ptr_eq(&one.route, route));
-        if let Some(place) = place {
-            self.sorted.remove(start + place);
+    fn remove(&mut self, gone: &[Arc<Route>]) {
+        if gone.len() >= SORTED_IN_MIN {
+            let gone: HashSet<*const Route> = gone.iter().map(Arc::as_ptr).collect();
+            return self.sorted.retain(|one| !gone.contains(&Arc::as_ptr(&one.route)));
+        }
+        for route in gone {
+            let start = self.place(route);
+            let place = self.sorted[start..].iter().position(|one| Arc::ptr_eq(&one.route, route));
+            if let Some(place) = place {
+                self.sorted.remove(start + place);
+            }
         }
     }
 
@@ -145,11 +161,6 @@ impl Kept {
         let is_before = |one: &Sorted| one.route.matches.precedence(&route.matches).is_lt();
         self.sorted.partition_point(is_before)
     }
-}
-
-fn sorted(route: Arc<Route>) -> Sorted {
-    let hash = FixedState::default().hash_one(conditions(&route.matches));
-    Sorted { hash, route }
 }
 
 /// A route as its conditions.

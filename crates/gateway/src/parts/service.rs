@@ -11,8 +11,9 @@ use model::{
 };
 
 use super::{Templates, ingress};
+use crate::ir::app_protocol::AppProtocol;
 use crate::ir::backend::{
-    AppProtocol, CertificateName, ServerTls, ServerVerification, ServicePort, Target, Trust,
+    CertificateName, ServerTls, ServerVerification, ServicePort, Target, Trust,
 };
 use crate::ir::settings::UpstreamTls;
 use crate::ir::{self, AttachedRoute, Gateway, ListenerId, Protocol, RouteKind};
@@ -50,7 +51,8 @@ impl Use {
     }
 }
 
-/// What makes a service of Weir: a port of a Service, and how its Pods are reached.
+/// What makes a service of Weir: a port of a Service, and how its Pods are reached. Ports with equal keys are equal: they are
+/// resolved from the same objects at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ServiceKey {
     service: Key,
@@ -63,6 +65,8 @@ struct ServiceKey {
     gateway: Option<Key>,
     /// The Ingress that states settings for it.
     ingress: Option<Key>,
+    /// Whether they are those of a canary.
+    is_canary: bool,
 }
 
 impl ServiceKey {
@@ -76,12 +80,13 @@ impl ServiceKey {
             is_bytes: !using.encrypts() && port.tls != ServerTls::None,
             gateway: presents.then(|| gateway.key.clone()),
             ingress: port.settings.as_ref().map(|settings| settings.ingress.clone()),
+            is_canary: port.settings.as_ref().is_some_and(|settings| settings.is_canary),
         }
     }
 
     /// Returns the service's name: `namespace/service:port`, and what tells it from others of that port.
     fn name(&self) -> Arc<str> {
-        let ServiceKey { service, port, is_grpc, is_bytes, gateway, ingress } = self;
+        let ServiceKey { service, port, is_grpc, is_bytes, gateway, ingress, is_canary } = self;
         let suffix = match (is_grpc, is_bytes) {
             (true, _) => "/grpc",
             (false, true) => "/tcp",
@@ -89,7 +94,10 @@ impl ServiceKey {
         };
         match (gateway, ingress) {
             (Some(gateway), _) => format!("{service}:{port}{suffix}/by/{gateway}").into(),
-            (None, Some(ingress)) => format!("{service}:{port}{suffix}/as/{ingress}").into(),
+            (None, Some(ingress)) => {
+                let canary = if *is_canary { "/canary" } else { "" };
+                format!("{service}:{port}{suffix}/as/{ingress}{canary}").into()
+            }
             (None, None) => format!("{service}:{port}{suffix}").into(),
         }
     }
@@ -303,7 +311,9 @@ fn service(
     presented: Option<&ir::Certificate>,
     templates: Templates<'_>,
 ) -> Service {
-    let speaks_http2 = match &port.protocol {
+    let settings = port.settings.as_deref();
+    let stated = settings.and_then(|settings| settings.protocol.as_ref());
+    let speaks_http2 = match stated.or(port.protocol.as_ref()) {
         Some(AppProtocol::H2c | AppProtocol::Grpc) => true,
         Some(
             AppProtocol::Http
@@ -318,7 +328,6 @@ fn service(
         ServerTls::Verified(how) if !key.is_bytes => Some(Arc::new(tls(how, presented, templates))),
         ServerTls::Verified(_) | ServerTls::None | ServerTls::Invalid { .. } => None,
     };
-    let settings = port.settings.as_deref();
     let of_ingress = settings.and_then(|settings| settings.tls.as_ref());
     let of_ingress = of_ingress.filter(|_| !key.is_bytes);
     let tls = tls.or_else(|| of_ingress.map(|tls| Arc::new(tls_of_ingress(tls, templates))));

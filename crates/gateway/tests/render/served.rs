@@ -171,9 +171,11 @@ fn backend(text: &mut String, backend: &Backend) {
 fn target(target: &Target) -> String {
     match target {
         Target::Service(port) => {
-            let protocol = port.protocol.as_ref().filter(|_| port.settings.is_some());
+            let of_ingress = port.settings.as_deref();
+            let stated = of_ingress.and_then(|one| one.protocol.as_ref());
+            let protocol = stated.or(port.protocol.as_ref()).filter(|_| of_ingress.is_some());
             let protocol = protocol.map(|one| format!(", {one:?}")).unwrap_or_default();
-            let settings = port.settings.as_deref().map(settings).unwrap_or_default();
+            let settings = of_ingress.map(settings).unwrap_or_default();
             format!("{}:{}{protocol}{settings}", port.service, port.port)
         }
         Target::Invalid { reason } => format!("nothing ({reason})"),
@@ -183,6 +185,8 @@ fn target(target: &Target) -> String {
 fn settings(of: &ServiceSettings) -> String {
     let ServiceSettings {
         ingress,
+        is_canary,
+        protocol: _,
         balance,
         affinity,
         connect,
@@ -192,7 +196,8 @@ fn settings(of: &ServiceSettings) -> String {
         attempts_max,
         tls,
     } = of;
-    let mut text = format!(", as {ingress}");
+    let canary = if *is_canary { " canary" } else { "" };
+    let mut text = format!(", as {ingress}{canary}");
     for (name, value) in [
         ("balance", balance.as_ref().map(|one| format!("{one:?}"))),
         ("affinity", affinity.as_ref().map(|one| format!("{} {:?}", one.cookie, one.max_age))),

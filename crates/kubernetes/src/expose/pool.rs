@@ -43,6 +43,31 @@ pub(crate) fn assign(
     assigned
 }
 
+/// Returns the addresses that IngressClasses have according to the statuses of their Ingresses. `before`: those that this
+/// instance assigned before. All instances read the statuses, so what it assigned counts only if a status has it.
+pub(crate) fn of_classes<'k, I: Iterator<Item = Address>>(
+    classes: &'k [Key],
+    before: &BTreeMap<Key, IpAddr>,
+    statuses: impl Fn(&Key) -> I,
+) -> impl Iterator<Item = (Key, Vec<Address>)> {
+    let kept = classes.iter().filter_map(|class| {
+        let own = stated(*before.get(class)?);
+        statuses(class).any(|known| known == own).then_some((class, own))
+    });
+    let kept: BTreeMap<&'k Key, Address> = kept.collect();
+    classes.iter().map(move |class| {
+        // An Ingress that has changed its class still has the address of the former one.
+        let is_free = |known: &Address| !kept.values().any(|other| other == known);
+        let known = kept.get(class).cloned().or_else(|| statuses(class).find(is_free));
+        (class.clone(), known.into_iter().collect())
+    })
+}
+
+/// Returns an address as a status states it.
+pub(crate) fn stated(address: IpAddr) -> Address {
+    Address { value: Some(address.to_string()), ..Address::default() }
+}
+
 /// Returns the IP addresses that a Gateway requests.
 pub(crate) fn requested(gateway: &Gateway) -> Vec<IpAddr> {
     gateway.spec.addresses.iter().filter_map(ip).collect()
@@ -106,5 +131,38 @@ mod tests {
         let gateways: Vec<Gateway> =
             (1..5).map(|day| gateway(&format!("g{day}"), day, None)).collect();
         assert_eq!(shown(&gateways, &[]), "g1=10.0.0.1 g2=10.0.0.2 g3=10.0.0.3");
+    }
+
+    #[test]
+    fn the_statuses_of_ingresses_say_what_their_class_has() {
+        let address = |last: u8| IpAddr::from([192, 0, 2, last]);
+        let classes = ["a", "b"].map(|name| Key::new("", name));
+        // The addresses that this instance assigned to `a` and `b`, and those that their Ingresses have.
+        for (before, of_a, of_b, expected) in [
+            ([0, 0], &[1][..], &[2][..], [1, 2]),
+            ([1, 2], &[1], &[2], [1, 2]),
+            // Nothing has been written yet.
+            ([1, 2], &[], &[], [0, 0]),
+            // One of `a` has become one of `b`.
+            ([1, 2], &[1], &[1, 2], [1, 2]),
+            ([1, 0], &[1], &[1], [1, 0]),
+            ([1, 0], &[], &[1], [0, 1]),
+            // Another instance, which wrote the statuses, assigned them the other way round.
+            ([2, 1], &[1], &[2], [1, 2]),
+        ] {
+            let known = classes.iter().cloned().zip(before.map(address));
+            let before = known.filter(|(_, one)| *one != address(0)).collect();
+            let statuses = |class: &Key| {
+                let all = if *class.name == *"a" { of_a } else { of_b };
+                all.iter().map(|last| stated(address(*last)))
+            };
+            let found = of_classes(&classes, &before, statuses);
+            let found: Vec<Vec<Address>> = found.map(|(_, one)| one).collect();
+            let shown = expected.map(|last| match last {
+                0 => Vec::new(),
+                last => vec![stated(address(last))],
+            });
+            assert_eq!(found, shown);
+        }
     }
 }

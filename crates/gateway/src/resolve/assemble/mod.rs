@@ -64,14 +64,14 @@ pub fn assemble(world: &World<'_>, routes: &Routes, surroundings: Surroundings<'
 }
 
 /// Adds ports that are not there yet. A copy that stays as it was still shares everything.
-fn add(services: &mut ServicePorts, more: ServicePorts) {
+fn add(services: &mut ServicePorts, more: &ServicePorts) {
     if services.is_empty() {
-        *services = more;
-    } else if !services.ptr_eq(&more) {
-        for (key, port) in more {
-            if !services.contains_key(&key) {
-                services.insert(key, port);
-            }
+        services.clone_from(more);
+        return;
+    }
+    for (key, port) in more {
+        if !services.contains_key(key) {
+            services.insert(key.clone(), Arc::clone(port));
         }
     }
 }
@@ -82,7 +82,7 @@ fn gateway(plan: &GatewayPlan<'_>, accepted: &Accepted<'_>) -> Gateway {
     for listener in plan.listeners.iter().filter(|plan| plan.is_valid()) {
         let Some(protocol) = listener.protocol else { continue };
         let routes = accepted.at(&listener.id);
-        add(&mut services, accepted.services(&listener.id));
+        add(&mut services, &accepted.services(&listener.id));
         ports.entry(listener.port()).or_default().push(Listener {
             id: listener.id.clone(),
             protocol,

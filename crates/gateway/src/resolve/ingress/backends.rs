@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::grants::GroupKind;
-use crate::ir::backend::{AppProtocol, ServerTls, ServicePort};
+use crate::ir::app_protocol::AppProtocol;
+use crate::ir::backend::{ServerTls, ServicePort};
 use crate::objects::Key;
 use crate::objects::core::ServicePort as PortSpec;
 use crate::objects::ingress::{IngressBackend, IngressPort, NETWORKING_GROUP};

@@ -148,7 +148,7 @@ impl<'r> Sites<'r> {
                     }
                     Some(claim) => {
                         let upstream = &claim.owner.terms.upstream;
-                        let port = upstream.port(port, Some("canary"));
+                        let port = upstream.canary_port(port);
                         claim.canary = Some((owner.metadata.key(), (canary, Arc::new(port))));
                         continue;
                     }

@@ -7,7 +7,8 @@ use model::{Affinity, Balance, HashKey, HashOn};
 
 use super::access::local_key;
 use super::annotations::{Annotations, shown};
-use crate::ir::backend::{AppProtocol, ServicePort};
+use crate::ir::app_protocol::AppProtocol;
+use crate::ir::backend::ServicePort;
 use crate::ir::settings::{ServiceSettings, UpstreamTls};
 use crate::objects::{Key, Meta};
 use crate::resolve::cluster::Cluster;
@@ -26,12 +27,20 @@ const ATTEMPTS_MAX: u32 = 10;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Upstream {
     settings: Option<ServiceSettings>,
-    protocol: Option<AppProtocol>,
     /// Whether certificates are verified against the name of the Service.
     names_service: bool,
 }
 
 impl Upstream {
+    /// Returns a port of a Service with these settings, for the requests of a canary.
+    pub fn canary_port(&self, port: &ServicePort) -> ServicePort {
+        let mut port = self.port(port, Some("canary"));
+        if let Some(settings) = &mut port.settings {
+            Arc::make_mut(settings).is_canary = true;
+        }
+        port
+    }
+
     /// Returns a port of a Service with these settings. `cookie` is added to the name of the affinity's cookie: the
     /// cookie of one Service says nothing to another one.
     pub fn port(&self, port: &ServicePort, cookie: Option<&str>) -> ServicePort {
@@ -47,9 +56,6 @@ impl Upstream {
             tls.name = Some(format!("{name}.{namespace}.svc").into());
         }
         port.settings = Some(Arc::new(settings));
-        if let Some(protocol) = &self.protocol {
-            port.protocol = Some(protocol.clone());
-        }
         port
     }
 }
@@ -84,13 +90,16 @@ pub fn read(annotations: &mut Annotations<'_>, metadata: &Meta, cluster: &Cluste
         Err((name, why)) if has_tls => annotations.refuse(name, &why),
         Err((name, why)) => annotations.invalid(name, &why),
     }
-    let is_default = protocol.is_none() && settings == nothing(settings.ingress.clone());
-    Upstream { settings: (!is_default).then_some(settings), protocol, names_service }
+    settings.protocol = protocol;
+    let is_default = settings == nothing(settings.ingress.clone());
+    Upstream { settings: (!is_default).then_some(settings), names_service }
 }
 
 fn nothing(ingress: Key) -> ServiceSettings {
     ServiceSettings {
         ingress,
+        is_canary: false,
+        protocol: None,
         balance: None,
         affinity: None,
         connect: None,

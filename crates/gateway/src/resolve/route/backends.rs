@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::grants::GroupKind;
 use crate::ir::RouteKind;
-use crate::ir::backend::{AppProtocol, ServerTls, ServicePort, Target};
+use crate::ir::app_protocol::AppProtocol;
+use crate::ir::backend::{ServerTls, ServicePort, Target};
 use crate::objects::core::{Service, ServicePort as ServicePortSpec};
 use crate::objects::reference::BackendRef;
 use crate::objects::{GATEWAY_GROUP, Key};

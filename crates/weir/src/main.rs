@@ -30,6 +30,8 @@ fn main() -> ExitCode {
         Verb::Serve(args) => verbs::serve::run(&args, cli.common),
         Verb::Check(args) => verbs::check::run(&args, cli.common),
         Verb::Schema => verbs::schema::run(),
+        Verb::Completions(args) => verbs::completions::run(&args),
+        Verb::Man(args) => verbs::man::run(&args),
         Verb::Explain(args) => verbs::explain::run(&args, cli.common),
         Verb::Bundle(args) => verbs::bundle::run(&args),
         Verb::Status(args) => verbs::status::run(&args, cli.common),

@@ -14,12 +14,14 @@ pub(crate) struct AdminArgs {
         long = "admin",
         value_name = "ADDRESS",
         default_value = "127.0.0.1:9900",
-        value_parser = address
+        value_parser = address,
+        env = "WEIR_ADMIN",
+        hide_env_values = true
     )]
     pub(crate) address: Address,
 
     /// File with the admin API's token: `token_file` of its [admin]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "WEIR_TOKEN_FILE", hide_env_values = true)]
     pub(crate) token_file: Option<PathBuf>,
 }
 

@@ -71,8 +71,9 @@ pub(crate) struct ExplainRouteArgs {
     #[arg(long, value_name = "LISTENER")]
     pub(crate) listener: Option<String>,
 
-    /// Explain by this configuration file instead of a running balancer, without a server
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["address", "token_file"])]
+    /// Explain by this configuration file, without a server, and ask no running balancer
+    // No conflict with --admin and --token-file: their environment variables may be set.
+    #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
     /// Print one JSON object instead of text

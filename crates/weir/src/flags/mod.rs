@@ -107,6 +107,16 @@ pub(crate) enum Verb {
     Check(CheckArgs),
     /// Print the configuration's JSON Schema, for editors
     Schema,
+    /// Print a completion script for a shell
+    ///
+    /// For the current bash: `source <(weir completions bash)`. For good, save the script where the shell looks for it:
+    /// bash in /usr/share/bash-completion/completions/weir, zsh as _weir in a folder of `$fpath`, fish in
+    /// ~/.config/fish/completions/weir.fish.
+    Completions(CompletionsArgs),
+    /// Print a manual page, or write all of them
+    ///
+    /// `weir man serve > weir-serve.1` saves the page of `weir serve`; `man ./weir-serve.1` shows it.
+    Man(ManArgs),
     /// Explain a cause or a finding, what happened in the last minutes, or the route of a request
     ///
     /// Every exchange ends with one cause: its name is in the access log, in the metrics and in the
@@ -193,11 +203,31 @@ pub(crate) enum Verb {
     Lab(LabArgs),
 }
 
+/// The words of `weir completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// The words of `weir man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The command whose page is printed, such as `bench limit`; `weir` itself by default
+    #[arg(value_name = "COMMAND", conflicts_with = "to")]
+    pub(crate) command: Vec<String>,
+
+    /// Write the pages of all commands to this folder, as weir.1, weir-serve.1 and so on
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) to: Option<PathBuf>,
+}
+
 /// The words of `weir serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Configuration file (TOML)
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", env = "WEIR_CONFIG", hide_env_values = true)]
     pub(crate) file: PathBuf,
 }
 
@@ -205,7 +235,7 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// Configuration file (TOML); `-` reads standard input, relative paths start at the current directory
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", env = "WEIR_CONFIG", hide_env_values = true)]
     pub(crate) file: PathBuf,
 
     /// Print one JSON object instead of text

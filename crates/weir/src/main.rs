@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     let exit = match cli.verb {
         Verb::Serve(args) => verbs::serve::run(&args, cli.common),
         Verb::Check(args) => verbs::check::run(&args, cli.common),
+        Verb::Init(args) => verbs::init::run(&args, cli.common),
         Verb::Schema => verbs::schema::run(),
         Verb::Completions(args) => verbs::completions::run(&args),
         Verb::Man(args) => verbs::man::run(&args),

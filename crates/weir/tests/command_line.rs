@@ -77,6 +77,28 @@ fn every_command_has_a_manual_page() {
 }
 
 #[test]
+fn a_first_file_is_written_and_not_overwritten() {
+    let folder = std::env::temp_dir().join(format!("weir-init-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let run = |words: &[&str]| weir(words).current_dir(&folder).output().unwrap();
+    let server = |address| ["init", "--server", address];
+    assert_eq!(run(&server("10.0.1.5:8080")).status.code(), Some(0));
+    let written = std::fs::read_to_string(folder.join("weir.toml")).unwrap();
+    assert!(written.contains("10.0.1.5:8080"), "{written}");
+    let checked = run(&["check", "weir.toml"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+    let again = run(&server("10.0.1.6:8080"));
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("weir.toml exists; --force overwrites it"));
+    assert_eq!(std::fs::read_to_string(folder.join("weir.toml")).unwrap(), written);
+    assert_eq!(run(&["init", "--force", "--server", "10.0.1.6:8080"]).status.code(), Some(0));
+    let wrong = run(&["init", "other.toml", "--server", "two words"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(!folder.join("other.toml").exists());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn flags_come_from_the_environment() {
     let nowhere = "127.0.0.1:1";
     let status = weir(&["status"]).env("WEIR_ADMIN", nowhere).output().unwrap();

@@ -105,6 +105,8 @@ pub(crate) enum Verb {
     /// who runs it: certificates, token files, the directories of the access log and of the admin
     /// socket, the user to switch to. It binds no address.
     Check(CheckArgs),
+    /// Write a first configuration file, from flags or from the answers to three questions
+    Init(InitArgs),
     /// Print the configuration's JSON Schema, for editors
     Schema,
     /// Print a completion script for a shell
@@ -201,6 +203,30 @@ pub(crate) enum Verb {
     /// Hosts are network namespaces, links between them have faults, and the programs are real. Needs
     /// root; changes nothing outside of these namespaces, and removes them at the end.
     Lab(LabArgs),
+}
+
+/// The words of `weir init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// The file to write; `-` is standard output
+    #[arg(value_name = "FILE", default_value = "weir.toml")]
+    pub(crate) file: PathBuf,
+
+    /// Address on which clients connect; 0.0.0.0:8080 by default
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+
+    /// Address of a server, such as 10.0.1.5:8080; repeatable. Without it, the terminal is asked
+    #[arg(long = "server", value_name = "ADDRESS")]
+    pub(crate) servers: Vec<String>,
+
+    /// Path for health checks, such as /health
+    #[arg(long, value_name = "PATH")]
+    pub(crate) check: Option<String>,
+
+    /// Overwrite a file that exists
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// The words of `weir completions`.

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod init;
 pub(crate) mod lab;
 pub(crate) mod maintenance;
 pub(crate) mod man;

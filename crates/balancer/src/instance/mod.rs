@@ -84,7 +84,12 @@ impl StartOptions {
     /// Every address that cannot be bound.
     pub fn open(snapshot: Arc<Snapshot>) -> Result<StartOptions, OpenError> {
         let (sockets, doors) = sockets::open(&snapshot, Handed::default())?;
-        Ok(StartOptions {
+        Ok(StartOptions::with(snapshot, sockets, doors))
+    }
+
+    /// Returns how a balancer starts that knows nothing from another process but its sockets.
+    fn with(snapshot: Arc<Snapshot>, sockets: Sockets, doors: Doors) -> StartOptions {
+        StartOptions {
             snapshot,
             sockets,
             doors,
@@ -93,7 +98,7 @@ impl StartOptions {
             identity: None,
             not_admitted: SharedNotAdmitted::default(),
             sources: admin::Sources::default(),
-        })
+        }
     }
 }
 

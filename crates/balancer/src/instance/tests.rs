@@ -27,16 +27,7 @@ fn a_start_that_fails_takes_no_connection_from_the_process_that_goes_on() {
     let shared = Arc::clone(&sockets.groups()[0].sockets);
     let mut client = TcpStream::connect(shared[0].local_addr().unwrap()).unwrap();
     client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    let options = StartOptions {
-        snapshot: Arc::new(snapshot),
-        sockets,
-        doors,
-        known: Known::default(),
-        affinity_key: None,
-        identity: None,
-        not_admitted: SharedNotAdmitted::default(),
-        sources: admin::Sources::default(),
-    };
+    let options = StartOptions::with(Arc::new(snapshot), sockets, doors);
     let lines = Balancer::start(options).err().unwrap();
     assert!(lines.len() == 1 && lines[0].starts_with("metrics: "), "{lines:?}");
     // Workers that had accepted it would answer it now.

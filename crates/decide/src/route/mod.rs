@@ -238,14 +238,14 @@ impl Router {
             router.positions[*place as usize] = position;
             *place += 1;
         }
-        let mut first = 0;
-        for count in counts {
-            let positions = &mut router.positions[first as usize..(first + count) as usize];
+        // Each place is now where its pattern's positions end.
+        for (end, count) in places.into_iter().zip(counts) {
+            let first = end - count;
+            let positions = &mut router.positions[first as usize..end as usize];
             let host = routes[positions[0] as usize].host.as_ref();
             let paths =
                 known(host, positions).unwrap_or_else(|| Arc::new(Paths::new(routes, positions)));
             router.of_hosts.push(OfHost { paths, first });
-            first += count;
         }
         router
     }

@@ -38,7 +38,7 @@ pub(super) struct Kept {
     made: HashMap<Source, Vec<Arc<Route>>>,
     /// In order of precedence, with those that are never tried.
     sorted: Vec<Sorted>,
-    /// Seeded anew by each process: users of a cluster choose what is hashed.
+    /// With a random seed, since users of a cluster control the texts that are hashed.
     hash: RandomState,
 }
 

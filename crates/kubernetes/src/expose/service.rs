@@ -26,7 +26,8 @@ const CONTROLLER: &str = "weir.dev/controller";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// An annotation of a Gateway or an IngressClass: the `externalTrafficPolicy` of its Service.
 const TRAFFIC_POLICY: &str = "weir.dev/external-traffic-policy";
-/// The annotations of an IngressClass that its Service receives: those that configure load balancers. Others may be marks of tools, such as Helm, which would then take the Service for one of theirs.
+/// The annotations of an IngressClass that its Service receives: those that configure load balancers. Others may be marks of
+/// tools, such as Helm, which would then treat the Service as one of theirs.
 const FOR_PROVIDERS: [&str; 10] = [
     "cloud.google.com/",
     "external-dns.alpha.kubernetes.io/",

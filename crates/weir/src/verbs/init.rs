@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::flags::{Common, Exit, InitArgs};
 use crate::verbs::check;
 
-/// Where Weir listens, unless it is told.
+/// The default address of the listener.
 const LISTEN: &str = "0.0.0.0:8080";
 /// The name of a file that stands for standard output.
 const STANDARD_OUTPUT: &str = "-";

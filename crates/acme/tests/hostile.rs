@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use acme::{Event, StartError, State};
 use model::{Acme, ExternalAccount};
-use support::{Folder, Pki, Running, Server, https, material, settings};
+use support::{Folder, Pki, Running, Server, https, material, settings, unused_port};
 use tls::Challenges;
 
 #[allow(clippy::unnecessary_wraps, reason = "a server may also not answer")]
@@ -94,7 +94,7 @@ fn retry_after_is_respected_within_a_day_whatever_its_size() {
 fn problems_are_quoted_in_one_line_without_control_characters() {
     let (folder, pki) = (Folder::new("problem"), Pki::new());
     let detail = format!("no\\r\\n\\u001b[31mERROR forged line {}", "y".repeat(5000));
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = unused_port();
     let kind = "urn:ietf:params:acme:error:unauthorized";
     let problem = format!("{{\"type\":\"{kind}\",\"detail\":\"{detail}\"}}");
     let _server = refusing(&pki, port, "403 Forbidden", "", &problem);
@@ -108,7 +108,7 @@ fn problems_are_quoted_in_one_line_without_control_characters() {
 #[test]
 fn a_nonce_that_is_always_refused_ends_the_attempt() {
     let (folder, pki) = (Folder::new("nonce"), Pki::new());
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = unused_port();
     let problem = "{\"type\":\"urn:ietf:params:acme:error:badNonce\"}";
     let _server = refusing(&pki, port, "400 Bad", "Replay-Nonce: n2\r\n", problem);
     let mut running = Running::start(&of(&folder, &pki, port), &Arc::default());
@@ -122,7 +122,7 @@ fn a_nonce_that_is_always_refused_ends_the_attempt() {
 fn a_challenge_is_answered_until_its_order_ends_whatever_fails_in_between() {
     const PROBLEM: &str = "Replay-Nonce: n2\r\nContent-Type: application/problem+json\r\n";
     let (folder, pki) = (Folder::new("between"), Pki::new());
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = unused_port();
     let challenges = Arc::<Challenges>::default();
     let is_answered =
         |challenges: &Challenges| challenges.http("/.well-known/acme-challenge/tok-1").is_some();
@@ -201,7 +201,7 @@ fn a_directory_that_never_answers_does_not_delay_a_stop() {
 #[test]
 fn a_directory_that_is_not_there_or_not_trusted_is_said() {
     let (folder, pki) = (Folder::new("trust"), Pki::new());
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = unused_port();
     let mut running = Running::start(&of(&folder, &pki, port), &Arc::default());
     let what = running.failure().what;
     assert!(what.contains(&format!("cannot connect to localhost:{port}")), "{what}");

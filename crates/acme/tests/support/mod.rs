@@ -42,6 +42,14 @@ impl Drop for Folder {
     }
 }
 
+/// A port that nothing listens on, below those that the kernel gives to clients of other tests (from
+/// 32,768 on, `net.ipv4.ip_local_port_range`).
+pub(crate) fn unused_port() -> u16 {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = std::process::id() as usize * 4 + NEXT.fetch_add(1, Ordering::Relaxed);
+    16_000 + (number % 16_000) as u16
+}
+
 /// A private authority, and a server certificate for `localhost` of it.
 pub(crate) struct Pki {
     pub(crate) ca: String,

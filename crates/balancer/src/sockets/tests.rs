@@ -40,14 +40,8 @@ fn opened(names: &[&str]) -> (Sockets, Snapshot) {
     snapshot.workers = NonZeroU16::new(2);
     let first = snapshot.listeners.remove(0);
     for &name in names {
-        // Found free and released: another process takes them in the meantime only by chance.
-        let (free, address) = taken();
-        drop(free);
-        snapshot.listeners.push(Listener {
-            name: name.into(),
-            address: address.into(),
-            ..first.clone()
-        });
+        let address = unused().into();
+        snapshot.listeners.push(Listener { name: name.into(), address, ..first.clone() });
     }
     let (sockets, _) = open(&snapshot, Handed::default()).unwrap();
     (sockets, snapshot)
@@ -58,10 +52,18 @@ fn names(change: &Change) -> (Vec<&str>, Vec<&str>) {
     (added, change.removed.iter().map(|removed| &*removed.name).collect())
 }
 
+/// A listener on an address of loopback that is this process's own: a port of 127.0.0.1 that was
+/// released may be the next one that the kernel gives to a client of another test.
 fn taken() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind(address(0)).unwrap();
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let own = SocketAddr::from(([127, 128 | high, middle, low], 0));
+    let listener = TcpListener::bind(own).unwrap();
     let address = listener.local_addr().unwrap();
     (listener, address)
+}
+
+fn unused() -> SocketAddr {
+    taken().1
 }
 
 #[test]
@@ -110,8 +112,7 @@ fn unchanged_listeners_keep_their_sockets_and_changes_are_reported() {
     assert_eq!(before, after);
 
     // One removed, one added, one changed to tcp.
-    let (free, new_address) = taken();
-    drop(free);
+    let new_address = unused();
     next.listeners[0] =
         Listener { name: "four".into(), address: new_address.into(), ..next.listeners[0].clone() };
     next.listeners[1].protocol = Protocol::Tcp(model::TcpSplit::only(model::ServiceId(0)));
@@ -155,9 +156,7 @@ fn a_listener_is_replaced_by_its_name_and_by_its_address() {
     // "one" moves, and "three" has its address, with other security settings.
     let mut three = Listener { name: "three".into(), ..next.listeners[0].clone() };
     three.proxy_protocol = Networks::from_iter(["10.0.0.0/8".parse().unwrap()]);
-    let (free, elsewhere) = taken();
-    drop(free);
-    next.listeners[0].address = elsewhere.into();
+    next.listeners[0].address = unused().into();
     next.listeners.push(three);
     let change = sockets.prepare(&next, 2).unwrap();
     assert_eq!(names(&change), (vec!["one", "three"], vec!["one"]));

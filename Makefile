@@ -65,13 +65,17 @@ consul:
 nomad:
 	@scripts/install-nomad
 
+# How many tests run at the same time. Most of them wait for a server, a probe or a deadline: with as
+# many as there are processors, those are nine tenths idle.
+TEST_THREADS ?= $(shell echo $$((3 * $$(nproc))))
+
 # nextest runs the tests, each in a process of its own, as .config/nextest.toml says. The whole
 # workspace is built first and by one command, so that the tests of the whole program find one fresh
 # binary, built with the same features as everything that is tested. nextest runs no doctests.
 test: peers
 	@nextest=$$(scripts/tool cargo-nextest)
 	$(CARGO) build --workspace --all-targets
-	WEIR_BIN=$(CURDIR)/target/debug/weir "$$nextest" nextest run --workspace
+	WEIR_BIN=$(CURDIR)/target/debug/weir "$$nextest" nextest run --workspace --test-threads $(TEST_THREADS)
 	$(CARGO) test --quiet --workspace --doc
 	scripts/loom
 
@@ -94,7 +98,8 @@ PROVE_BIN = $(CURDIR)/target/$(PROVE_PROFILE:dev=debug)/weir
 prove: prove-peers deny pebble oauth2-proxy otel-collector consul nomad
 	@nextest=$$(scripts/tool cargo-nextest)
 	$(CARGO) build --profile $(PROVE_PROFILE) $(PROVE_BUILD)
-	WEIR_BIN=$(PROVE_BIN) "$$nextest" nextest run --profile long --workspace --run-ignored only -E 'binary(/^prove_/)'
+	WEIR_BIN=$(PROVE_BIN) "$$nextest" nextest run --profile long --workspace --test-threads $(TEST_THREADS) --run-ignored only \
+	  -E 'binary(/^prove_/)'
 	WEIR_BIN=$(PROVE_BIN) scripts/dashboard quick
 	fuzz/run $(FUZZ_SECONDS)
 

@@ -334,6 +334,11 @@ fn action(action: &Action, snapshot: &Snapshot) -> Value {
                     "total_ms": forward.timeouts.total.map(millis),
                     "attempt_ms": forward.timeouts.attempt.map(millis),
                 },
+                "retries": {
+                    "attempts_max": forward.retries.attempts_max,
+                    "statuses": forward.retries.statuses.as_ref().map(ToString::to_string),
+                    "backoff_ms": forward.retries.backoff.map(millis),
+                },
             }})
         }
     }
@@ -417,6 +422,8 @@ fn service(service: &Service) -> Value {
         "retries": {
             "attempts_max": service.retries.attempts_max,
             "body_kept_max_bytes": service.retries.body_kept_max_bytes,
+            "statuses": service.retries.statuses.to_string(),
+            "backoff_ms": millis(service.retries.backoff),
         },
         "idle_connections_max": service.idle_connections_max,
         "maintenance": maintenance(service.maintenance),

@@ -299,6 +299,7 @@ fn action(raw: RawAction, content: Option<Material>, names: &Names) -> Option<Ac
                 mirrors: mirrors?,
                 fields: forward.fields,
                 timeouts: forward.timeouts,
+                retries: forward.retries,
             })))
         }
         RawAction::Redirect(redirect) => Some(Action::Redirect(redirect)),

@@ -81,7 +81,7 @@ pub(crate) fn service(name: &str, servers: &[&str], check: Option<Check>) -> Ser
             keep_alive: second,
             total: None,
         },
-        retries: Retries { attempts_max: 1, body_kept_max_bytes: 0 },
+        retries: Retries { attempts_max: 1, ..Retries::default() },
         idle_connections_max: 1,
         tls: None,
         http: model::HttpVersion::Http11,

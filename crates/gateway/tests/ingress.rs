@@ -394,7 +394,7 @@ fn service() -> Service {
             keep_alive: second,
             total: None,
         },
-        retries: Retries { attempts_max: 1, body_kept_max_bytes: 0 },
+        retries: Retries { attempts_max: 1, ..Retries::default() },
         idle_connections_max: 1,
         tls: None,
         http: HttpVersion::Http11,

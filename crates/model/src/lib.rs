@@ -119,8 +119,8 @@ pub use tls::{
 pub use traffic::{
     Action, BranchChanges, Content, Denial, DenialCause, FieldChanges, FieldMatch, Forward,
     HostPattern, MessageChanges, Mirror, Mirrored, ObjectAge, PathChange, PathMatch, RateKey,
-    RateKeyWord, RateLimit, Redirect, Respond, Rewrite, Route, RouteAge, RouteMatch, RouteTimeouts,
-    Split, SplitTarget,
+    RateKeyWord, RateLimit, Redirect, Respond, Rewrite, Route, RouteAge, RouteMatch, RouteRetries,
+    RouteTimeouts, Split, SplitTarget,
 };
 pub use trial::{Trial, TrialCounts, TrialOutcome, TrialRow};
 pub use url::{HttpPeer, HttpUrl, UrlError};

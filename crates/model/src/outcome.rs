@@ -12,6 +12,8 @@ pub struct Attempt {
     pub server: Address,
     /// Why it failed.
     pub cause: Cause,
+    /// The status of its response, if the client was not to get that.
+    pub status: Option<u16>,
     /// From the beginning of the exchange to that of the attempt.
     pub after: Duration,
     /// From there to its failure.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{
     Address, Affinity, Check, Discover, ErrorPage, HttpVersion, Maintenance, ProxyVersion,
-    ServerVersion, ServiceTls,
+    ServerVersion, ServiceTls, StatusSet,
 };
 
 /// A named group of interchangeable servers.
@@ -269,10 +269,20 @@ pub struct ServiceTimeouts {
 }
 
 /// When a request is retried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retries {
     /// Further attempts after the first.
     pub attempts_max: u32,
     /// The largest request body that is buffered for another attempt, in bytes.
     pub body_kept_max_bytes: u32,
+    /// Statuses of responses that fail an attempt, as a connection that ends does.
+    pub statuses: StatusSet,
+    /// Shortest pause before another attempt; zero: none.
+    pub backoff: Duration,
+}
+
+impl Retries {
+    /// The largest [`Retries::attempts_max`] of a configuration. A request that has failed so often
+    /// is not helped by more.
+    pub const ATTEMPTS_MAX: u32 = 10;
 }

@@ -7,6 +7,22 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StatusSet(pub Vec<(u16, u16)>);
 
+/// Sorts and merges ranges.
+impl FromIterator<(u16, u16)> for StatusSet {
+    fn from_iter<T: IntoIterator<Item = (u16, u16)>>(ranges: T) -> StatusSet {
+        let mut ranges: Vec<_> = ranges.into_iter().collect();
+        ranges.sort_unstable();
+        let mut merged: Vec<(u16, u16)> = Vec::new();
+        for (low, high) in ranges {
+            match merged.last_mut() {
+                Some(last) if low <= last.1.saturating_add(1) => last.1 = last.1.max(high),
+                _ => merged.push((low, high)),
+            }
+        }
+        StatusSet(merged)
+    }
+}
+
 impl StatusSet {
     /// Returns whether `status` is in the set.
     pub fn contains(&self, status: u16) -> bool {
@@ -39,6 +55,14 @@ impl fmt::Display for StatusSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_sets_are_equal_however_written() {
+        let merged = |ranges: &[(u16, u16)]| ranges.iter().copied().collect::<StatusSet>().0;
+        assert_eq!(merged(&[(204, 204), (200, 202), (203, 203)]), [(200, 204)]);
+        assert_eq!(merged(&[(200, 399), (204, 204)]), [(200, 399)]);
+        assert_eq!(merged(&[(404, 404), (200, 200)]), [(200, 200), (404, 404)]);
+    }
 
     #[test]
     fn sets_contain_and_cover_what_their_ranges_do() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{
     AuthenticationId, Cause, Condition, Cors, ErrorPage, LimitScope, ListenerId, Maintenance,
-    RequestFilter, ResponseFilter, ServiceId, Text, WrittenAt,
+    RequestFilter, ResponseFilter, ServiceId, StatusSet, Text, WrittenAt,
 };
 
 /// A route: its conditions and its action.
@@ -226,6 +226,8 @@ pub struct Forward {
     pub mirrors: Vec<Mirror>,
     /// Time limits of its requests.
     pub timeouts: RouteTimeouts,
+    /// When its requests are retried.
+    pub retries: RouteRetries,
 }
 
 /// Time limits of the requests of a route.
@@ -236,6 +238,24 @@ pub struct RouteTimeouts {
     /// In place of the service's [`ServiceTimeouts::response`](crate::ServiceTimeouts::response): when it
     /// passes, another attempt is made if there may be one. Zero: no limit.
     pub attempt: Option<Duration>,
+}
+
+/// When the requests of a route are retried, in place of what their service's
+/// [`Retries`](crate::Retries) say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RouteRetries {
+    /// In place of [`Retries::attempts_max`](crate::Retries::attempts_max).
+    pub attempts_max: Option<u32>,
+    /// In place of [`Retries::statuses`](crate::Retries::statuses).
+    pub statuses: Option<StatusSet>,
+    /// In place of [`Retries::backoff`](crate::Retries::backoff).
+    pub backoff: Option<Duration>,
+}
+
+impl RouteRetries {
+    /// As the service says.
+    pub const OF_SERVICE: RouteRetries =
+        RouteRetries { attempts_max: None, statuses: None, backoff: None };
 }
 
 impl Forward {

@@ -323,7 +323,12 @@ impl AccessRecord<'_> {
             push_json(out, attempt.server.to_string().as_bytes());
             out.extend_from_slice(b",\"cause\":\"");
             out.extend_from_slice(attempt.cause.name().as_bytes());
-            out.extend_from_slice(b"\"}");
+            out.push(b'"');
+            if let Some(status) = attempt.status {
+                out.extend_from_slice(b",\"status\":");
+                push_u64(out, u64::from(status));
+            }
+            out.push(b'}');
         }
     }
 
@@ -395,7 +400,12 @@ impl AccessRecord<'_> {
         push_u64(out, u64::from(self.attempts));
         for attempt in self.failed_attempts {
             out.extend_from_slice(b" failed=");
-            push_text(out, format!("{}:{}", attempt.server, attempt.cause.name()).as_bytes());
+            let mut text = format!("{}:{}", attempt.server, attempt.cause.name()).into_bytes();
+            if let Some(status) = attempt.status {
+                text.push(b':');
+                push_u64(&mut text, u64::from(status));
+            }
+            push_text(out, &text);
         }
         if let Some(why) = self.not_retried {
             out.extend_from_slice(b" not_retried=");

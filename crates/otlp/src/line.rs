@@ -110,6 +110,7 @@ pub(crate) struct FailedAttempt<'a> {
     pub(crate) server: Text<'a>,
     #[serde(borrow)]
     pub(crate) cause: Text<'a>,
+    pub(crate) status: Option<u16>,
 }
 
 /// TCP statistics of both connections.

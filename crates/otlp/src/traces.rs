@@ -95,8 +95,10 @@ fn attempt_span(
         Some(failed_attempt) => {
             let cause = failed_attempt.cause.as_str();
             add_server(failed_attempt.server.as_str(), &mut out);
-            out.text("error.type", cause);
+            let status = failed_attempt.status.map(|status| status.to_string());
+            out.text("error.type", status.as_deref().unwrap_or(cause));
             out.text("weir.cause", cause);
+            out.whole("http.response.status_code", failed_attempt.status);
             (Some(failed(cause)), Vec::new())
         }
         None if is_last => {

@@ -161,9 +161,14 @@ impl Record {
     }
 
     /// Records a failed attempt that is retried, and when it failed.
-    pub(crate) fn failed_attempt(&mut self, server: Address, cause: Cause, now: Moment) {
+    pub(crate) fn failed_attempt(
+        &mut self,
+        server: Address,
+        (cause, status): (Cause, Option<u16>),
+        now: Moment,
+    ) {
         let (after, took) = (self.admitted_at - self.started, now - self.admitted_at);
-        self.failed.push(Attempt { server, cause, after, took });
+        self.failed.push(Attempt { server, cause, status, after, took });
         self.timings.first_byte = Duration::ZERO;
         self.has_response = false;
         self.endpoint = None;

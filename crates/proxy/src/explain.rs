@@ -129,7 +129,7 @@ pub(crate) mod tests {
                 keep_alive: second,
                 total: None,
             },
-            retries: Retries { attempts_max: 1, body_kept_max_bytes: 0 },
+            retries: Retries { attempts_max: 1, ..Retries::default() },
             idle_connections_max: 8,
             tls: None,
             http: model::HttpVersion::Http11,

@@ -5,9 +5,9 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use decide::placement;
+use decide::{Slot, placement};
 use health::blame::{Ended, Outcome, Sent, WaitingFor};
-use model::{Cause, ServiceId};
+use model::{Cause, RouteRetries, ServiceId};
 
 use crate::account::{self, Record};
 use crate::buffer::Buffer;
@@ -80,14 +80,17 @@ impl TcpForwarding<'_> {
         let service = accepted.via.plane.published.snapshot.service(self.id);
         self.record.to_end = service.timeouts.total.map(|total| (now + total, Cause::TotalTimeout));
         let key = placement::client_key(service, accepted.peer.ip());
-        let mut servers = Servers::new(worker, &accepted.via.plane, self.id, key, None);
+        let mut servers = Servers::new(
+            worker,
+            &accepted.via.plane,
+            self.id,
+            (key, None),
+            &RouteRetries::OF_SERVICE,
+        );
         let (slot, mut server) = match servers.reach(&mut self, now).await {
             Ok(reached) => reached,
             Err(none) => return none.reason.cause,
         };
-        // In TCP mode, accepting the connection is all that is expected of a server.
-        let accepts = Ended::alone(Outcome::Answered(200), WaitingFor::Server, Sent::Connecting);
-        servers.judge(&slot, accepts, (self.record.begun_at(), os::clock::now()));
         drop(servers);
         let TcpForwarding { buffer, watchdog, entry, record, .. } = self;
         entry.set(Phase::Tunnel);
@@ -141,8 +144,14 @@ impl Attempt for TcpForwarding<'_> {
         dialled.map_err(|cause| Failure::new(cause, Sent::Connecting))
     }
 
+    fn accepted(&mut self, servers: &mut Servers<'_>, slot: &Slot, _: &ServerConnection) {
+        // Accepting the connection is all that is expected of a server.
+        let accepts = Ended::alone(Outcome::Answered(200), WaitingFor::Server, Sent::Connecting);
+        servers.judge(slot, accepts, (self.record.begun_at(), os::clock::now()));
+    }
+
     fn resend(&self) -> Resend {
         // A connection that has carried no byte can be replaced, whatever it is for.
-        Resend { idempotent: false, kept: true }
+        Resend { idempotent: false, kept: true, informed: false }
     }
 }

@@ -196,6 +196,13 @@ fn slow() -> Vec<Situation> {
         .route("timeouts = { attempt = \"300ms\" }")
         .server(holds)
         .act(|stage| stage.post(b"body")),
+        Situation::new(
+            "status-is-repeated-elsewhere",
+            Expected::passed("completed", 200).failed(&["http_response_status"]),
+        )
+        .route("retries = { status = [503] }")
+        .server(says("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"))
+        .backup(answers),
         Situation::new("slow-body", Expected::cut("connection_read_timeout", 200))
             .service(IDLE)
             .server(says_and_holds(response("Content-Length: 100\r\n", "half"))),

@@ -22,7 +22,7 @@ use std::time::Duration;
 use model::{
     AccessLog, Acme, Admin, Authentication, AuthenticationScheme, Doctor, GatewayExposure,
     Kubernetes, Log, LogSample, Maintenance, Metrics, MetricsListener, Otlp, RedactQuery, Reload,
-    ServiceId, Snapshot, TraceSample,
+    ServiceId, Snapshot, StatusSet, TraceSample,
 };
 
 use model::units::show_duration;
@@ -387,6 +387,10 @@ fn or(value: Option<impl Display>, none: &str) -> String {
 
 fn time(time: &Duration) -> String {
     show_duration(*time)
+}
+
+fn statuses(statuses: &StatusSet) -> String {
+    or((!statuses.0.is_empty()).then_some(statuses), "none")
 }
 
 fn maintenance(maintenance: Option<&Maintenance>) -> String {

@@ -9,8 +9,8 @@ use foldhash::HashMap;
 use model::{
     Action, Compression, Condition, ContentCoding, Cors, Differing, FieldChanges, FieldMatch,
     Forward, HostPattern, LimitScope, MessageChanges, Mirror, PathMatch, RateLimit, Redirect,
-    Respond, ResponseFilter, Rewrite, Route, RouteMatch, RouteTimeouts, Snapshot, Split,
-    SplitTarget, differing,
+    Respond, ResponseFilter, Rewrite, Route, RouteMatch, RouteRetries, RouteTimeouts, Snapshot,
+    Split, SplitTarget, differing,
 };
 
 use super::{Changes, Words, or};
@@ -127,10 +127,22 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
     words
 }
 
+fn retry_words(old: &RouteRetries, new: &RouteRetries, words: &mut Words) {
+    let RouteRetries { attempts_max, statuses, backoff } = old;
+    words
+        .value("retries.max", attempts_max, &new.attempts_max, |n| or(n.as_ref(), "the service's"));
+    words.value("retries.status", statuses, &new.statuses, |set| {
+        or(set.as_ref().map(super::statuses), "the service's")
+    });
+    words.value("retries.backoff", backoff, &new.backoff, |time| {
+        or(time.map(show_duration), "the service's")
+    });
+}
+
 fn act((old, before): (&Action, &Snapshot), (new, after): (&Action, &Snapshot), words: &mut Words) {
     match (old, new) {
         (Action::Forward(old), Action::Forward(new)) => {
-            let Forward { to: _, rewrite, mirrors: _, filters, fields, timeouts } = &**old;
+            let Forward { to: _, rewrite, mirrors: _, filters, fields, timeouts, retries } = &**old;
             let (to, new_to) = (branches(old, before), branches(new, after));
             words.value("service", &to, &new_to, String::clone);
             if to == new_to {
@@ -150,6 +162,7 @@ fn act((old, before): (&Action, &Snapshot), (new, after): (&Action, &Snapshot), 
             words.value("timeouts.attempt", attempt, &new.timeouts.attempt, |time| {
                 or(time.map(show_duration), "none")
             });
+            retry_words(retries, &new.retries, words);
             let (mirrored, new_mirrored) = (mirrors(old, before), mirrors(new, after));
             words.value("mirror", &mirrored, &new_mirrored, |mirrors| or(mirrors.as_ref(), "none"));
             words.value("compress", filters, &new.filters, |filters| compression(filters));

@@ -92,7 +92,7 @@ fn words(old: &Service, new: &Service) -> Words {
         affinity,
         slow_start,
         timeouts,
-        retries: Retries { attempts_max, body_kept_max_bytes },
+        retries: Retries { attempts_max, body_kept_max_bytes, statuses, backoff },
         idle_connections_max,
         tls,
         http,
@@ -126,6 +126,8 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("retries.max", attempts_max, &new.retries.attempts_max, u32::to_string);
     let kept = &new.retries.body_kept_max_bytes;
     words.value("retries.body_kept_max", body_kept_max_bytes, kept, |n| show_size(u64::from(*n)));
+    words.value("retries.status", statuses, &new.retries.statuses, super::statuses);
+    words.value("retries.backoff", backoff, &new.retries.backoff, time);
     let idle_max = &new.idle_connections_max;
     words.value("idle_connections_max", idle_connections_max, idle_max, u32::to_string);
     super::tls::service(tls.as_deref(), new.tls.as_deref(), &mut words);

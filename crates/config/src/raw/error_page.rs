@@ -6,9 +6,6 @@ use super::table::{Table, is_empty_list};
 use super::{RawBody, RawErrorPage, content, statuses};
 use crate::diagnostic::{At, Diagnostic, Span, Wrong, nearest, quote};
 
-/// The statuses of errors (RFC 9110 sections 15.5 and 15.6).
-const ERRORS: (u16, u16) = (400, 599);
-
 pub(super) fn read(table: &mut Table<'_>) -> Vec<RawErrorPage> {
     let mut pages: Vec<(RawErrorPage, Span)> = Vec::new();
     for below in table.tables("error_page") {
@@ -34,7 +31,8 @@ pub(super) fn read(table: &mut Table<'_>) -> Vec<RawErrorPage> {
 fn page(mut table: Table<'_>) -> Option<RawErrorPage> {
     let found_before = table.problems.count();
     let strange = table.strange;
-    let statuses = statuses::read(&mut table, "status");
+    let title = "an error page for a response that is no error";
+    let statuses = statuses::read_errors(&mut table, "status", title);
     let causes = table.texts("cause", cause);
     let content = content::read(&mut table);
     if statuses.is_none() && causes.is_none() {
@@ -53,14 +51,6 @@ fn page(mut table: Table<'_>) -> Option<RawErrorPage> {
             let help = format!("leave `{key}` out to mean every {key}");
             table.problems.report(diagnostic.help(help));
         }
-    }
-    if let Some(at) = &statuses
-        && at.value.0.iter().any(|&(low, high)| low < ERRORS.0 || high > ERRORS.1)
-    {
-        let (low, high) = ERRORS;
-        let title = "an error page for a response that is no error";
-        let what = format!("errors are {low} to {high}");
-        table.problems.report(Diagnostic::error(title, at.span.clone(), what));
     }
     if matches!(content.body, RawBody::None)
         && !["body", "file"].iter().any(|key| table.has_or_means(key))

@@ -22,6 +22,7 @@ mod paths;
 mod probe;
 mod register;
 mod registries;
+mod retries;
 mod route;
 pub(crate) mod service;
 mod statuses;
@@ -40,7 +41,7 @@ use model::{
     Address, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Condition, Cors, Doctor,
     ErrorSet, FieldMatch, ForwardFields, HostPattern, Hosts, Kubernetes, Maintenance,
     MessageChanges, Metrics, Networks, PathMatch, RateLimit, Redirect, Reload, Rewrite,
-    RouteTimeouts, ServerSourceWord, SocketAccess, Test, Text,
+    RouteRetries, RouteTimeouts, ServerSourceWord, SocketAccess, Test, Text,
 };
 
 pub(crate) use acme::{RawAcme, RawExternalAccount};
@@ -327,6 +328,7 @@ pub(crate) struct RawForward {
     pub(crate) compress: Option<Compression>,
     pub(crate) fields: MessageChanges,
     pub(crate) timeouts: RouteTimeouts,
+    pub(crate) retries: RouteRetries,
 }
 
 /// An entry of `split`, or the one branch that `service` means.

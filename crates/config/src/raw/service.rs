@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use model::{
     Affinity, Balance, BalanceWord, HashKey, HashOn, HashOnWord, HttpVersion, LimitScope,
-    PassiveHealth, QueueLimits, Retries, ServerSpec, ServerVersion, Service, ServiceTimeouts,
-    WhenAllDown, ZonePolicy,
+    PassiveHealth, QueueLimits, ServerSpec, ServerVersion, Service, ServiceTimeouts, WhenAllDown,
+    ZonePolicy,
 };
 use toml::de::DeValue;
 
+use super::retries;
 use super::table::Table;
 use super::{
     RawServerSpans, RawService, discover, error_page, http, maintenance, name, net, paths, probe,
@@ -64,7 +65,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
             affinity,
             slow_start: table.duration_if("slow_start").map(|at| at.value),
             timeouts: timeouts(table.table("timeouts")),
-            retries: retries(table.table("retries")),
+            retries: retries::of_service(table.table("retries")),
             idle_connections_max: table.integer("idle_connections_max").value,
             // Built from `tls` by `files`.
             tls: None,
@@ -262,21 +263,6 @@ fn timeouts(table: Option<Table<'_>>) -> ServiceTimeouts {
     };
     table.finish();
     timeouts
-}
-
-fn retries(table: Option<Table<'_>>) -> Retries {
-    let Some(mut table) = table else {
-        return Retries {
-            attempts_max: defaults::ATTEMPTS_MAX as u32,
-            body_kept_max_bytes: defaults::BODY_KEPT_MAX_BYTES as u32,
-        };
-    };
-    let retries = Retries {
-        attempts_max: table.integer("max").value,
-        body_kept_max_bytes: u32::try_from(table.size("body_kept_max").value).unwrap_or(u32::MAX),
-    };
-    table.finish();
-    retries
 }
 
 /// `server`.

@@ -193,6 +193,8 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ("keys", &["key", "secret", "secrets", "encrypt", "encrypt_key", "keyring", "key_file"]),
     ("maintenance", &["maintenance_mode", "down", "disabled"]),
     ("max", &["attempts", "num_retries", "count", "retry_count"]),
+    ("status", &["retry_on", "on", "codes", "statuses", "retriable_status_codes", "next_upstream"]),
+    ("backoff", &["interval", "base_interval", "initial_interval", "retry_back_off", "delay"]),
 ];
 
 /// A key of Weir's own that was renamed; the old name is still read.

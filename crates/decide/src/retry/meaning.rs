@@ -31,6 +31,7 @@ pub fn leaves_work(cause: Cause) -> bool {
             | Cause::TlsAlertReceived
             | Cause::HttpProtocolError
             | Cause::HttpResponseIncomplete
+            | Cause::HttpResponseStatus
             | Cause::HttpResponseTransferCoding
             | Cause::HttpResponseTrailerTooLarge
     )

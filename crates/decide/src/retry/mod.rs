@@ -9,9 +9,11 @@
 
 mod budget;
 mod meaning;
+mod policy;
 
 pub use budget::{BudgetTerms, RetryBudget};
 pub use meaning::{is_unreachable, leaves_work};
+pub use policy::Policy;
 
 use model::{Cause, Moment};
 
@@ -32,7 +34,7 @@ pub enum Evidence {
     Unknown,
 }
 
-/// An attempt that produced no response head, and the means for another.
+/// An attempt that produced no response head, or one that is retried, and the means for another.
 #[derive(Clone, Copy, Debug)]
 pub struct Failed {
     /// What the server may have done with it.
@@ -52,6 +54,8 @@ pub struct Failed {
     pub another_server: bool,
     /// Whether it was one of several requests on a connection that ended (HTTP/2).
     pub shared_connection: bool,
+    /// Whether the pause before another attempt ends before the request's total time does.
+    pub in_time: bool,
 }
 
 /// The decision about a failed attempt.
@@ -86,6 +90,8 @@ model::words! {
         BodyNotKept = "body not kept",
         /// It has used all its attempts.
         NoAttemptsLeft = "no attempts left",
+        /// Its total time would have passed before the next attempt began.
+        NoTimeLeft = "no time left",
         /// The server cannot be reached, and there is no other.
         NoOtherServer = "no other server",
         /// The service's retries have used up the retry budget.
@@ -132,6 +138,9 @@ pub fn decide(failed: &Failed, budget: &RetryBudget, terms: BudgetTerms, now: Mo
     if failed.attempts_left == 0 {
         return stop(WhyNot::NoAttemptsLeft);
     }
+    if !failed.in_time {
+        return stop(WhyNot::NoTimeLeft);
+    }
     if remedy == Remedy::OtherServer && !failed.another_server {
         return stop(WhyNot::NoOtherServer);
     }
@@ -139,7 +148,9 @@ pub fn decide(failed: &Failed, budget: &RetryBudget, terms: BudgetTerms, now: Mo
         return stop(WhyNot::BudgetSpent);
     }
     let avoid_server = failed.another_server && remedy != Remedy::FreshConnection;
-    Verdict::Retry { fresh_connection: !avoid_server, avoid_server, counts: true }
+    // A connection that brought a response works.
+    let fresh_connection = !avoid_server && failed.cause != Cause::HttpResponseStatus;
+    Verdict::Retry { fresh_connection, avoid_server, counts: true }
 }
 
 /// What a retry needs in order to help.
@@ -191,7 +202,8 @@ fn remedy(cause: Cause) -> Remedy {
         | Cause::HttpResponseTrailerTooLarge
         | Cause::HttpResponseTransferCoding
         | Cause::HttpUpgradeFailed
-        | Cause::AttemptTimeout => Remedy::AnyServer,
+        | Cause::AttemptTimeout
+        | Cause::HttpResponseStatus => Remedy::AnyServer,
         // It ended well, or the client, Weir or the configuration is at fault.
         Cause::Completed
         | Cause::Redirected
@@ -261,6 +273,7 @@ mod tests {
             replays: 0,
             another_server: true,
             shared_connection: false,
+            in_time: true,
         }
     }
 
@@ -314,6 +327,16 @@ mod tests {
                 Failed { replays: REPLAYS_MAX, attempts_left: 0, ..post(NeverSent, STALE) },
                 stop(WhyNot::NoAttemptsLeft),
             ),
+            // A pause needs time, which a replay does not.
+            (Failed { in_time: false, ..get(Unknown, DIED) }, stop(WhyNot::NoTimeLeft)),
+            (Failed { in_time: false, ..post(NeverSent, STALE) }, REPLAY),
+            // A response that is retried.
+            (get(Unknown, Cause::HttpResponseStatus), ELSEWHERE),
+            (
+                Failed { another_server: false, ..get(Unknown, Cause::HttpResponseStatus) },
+                Verdict::Retry { fresh_connection: false, avoid_server: false, counts: true },
+            ),
+            (post(Unknown, Cause::HttpResponseStatus), stop(WhyNot::NotIdempotent)),
             // Failures that no server can fix.
             (get(NeverSent, Cause::ClientClosed), stop(WhyNot::NoUse)),
             (get(Unknown, Cause::HttpResponseTimeout), stop(WhyNot::NoUse)),
@@ -341,6 +364,7 @@ mod tests {
                     replays: if bits & 4 != 0 { REPLAYS_MAX } else { 0 },
                     another_server: bits & 8 != 0,
                     shared_connection: bits & 16 != 0,
+                    in_time: true,
                 };
                 let budget = RetryBudget::new();
                 let verdict = decide(&failed, &budget, BudgetTerms::default(), Moment::ZERO);
@@ -382,6 +406,7 @@ mod tests {
                     replays,
                     another_server: rng.bool(),
                     shared_connection: rng.bool(),
+                    in_time: rng.bool(),
                 };
                 match decide(&failed, &budget, BudgetTerms::default(), Moment::ZERO) {
                     Verdict::Stop { .. } => break,

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use model::{
     Action, CertificateNames, CertificatePart, Condition, ConditionOn, FieldMatch, Forward,
     HostPattern, ListenerId, ObjectAge, PathMatch, Rewrite, Route, RouteAge, RouteMatch,
-    RouteTimeouts, ServiceId, Split, SplitTarget, Test,
+    RouteRetries, RouteTimeouts, ServiceId, Split, SplitTarget, Test,
 };
 
 use super::index::counting::take_probes;
@@ -625,6 +625,7 @@ fn a_split_draws_by_weight() {
         filters: Vec::new(),
         fields: model::MessageChanges::default(),
         timeouts: RouteTimeouts::default(),
+        retries: RouteRetries::default(),
     };
     let mut rng = Rng::with_seed(7);
     assert_eq!(split(&forward(vec![branch(3, 0)]), &mut rng), &branch(3, 0));

@@ -60,7 +60,7 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
             keep_alive: 60 * second,
             total: None,
         },
-        retries: Retries { attempts_max: 1, body_kept_max_bytes: 0 },
+        retries: Retries { attempts_max: 1, ..Retries::default() },
         idle_connections_max: 8,
         tls: None,
         http: model::HttpVersion::Http11,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Affinity, Balance};
+use model::{Affinity, Balance, RouteRetries};
 
 use super::Certificate;
 use super::app_protocol::AppProtocol;
@@ -30,8 +30,8 @@ pub struct ServiceSettings {
     pub idle: Option<Duration>,
     /// The longest pause in a tunnel, such as a WebSocket.
     pub tunnel: Option<Duration>,
-    /// Further attempts after the first.
-    pub attempts_max: Option<u32>,
+    /// When requests are retried.
+    pub retries: RouteRetries,
     /// Connections use TLS. A BackendTLSPolicy for the Service precedes it.
     pub tls: Option<UpstreamTls>,
 }

@@ -1,6 +1,6 @@
 //! What only Ingresses state, as settings of services.
 
-use model::{Affinity, Service};
+use model::{Affinity, RouteRetries, Service};
 
 use crate::ir::settings::ServiceSettings;
 
@@ -17,7 +17,7 @@ pub(super) fn set(service: &mut Service, settings: Option<&ServiceSettings>) {
         response,
         idle,
         tunnel,
-        attempts_max,
+        retries,
         tls: _,
     } = settings;
     if let Some(balance) = balance {
@@ -33,5 +33,11 @@ pub(super) fn set(service: &mut Service, settings: Option<&ServiceSettings>) {
     timeouts.response = response.unwrap_or(timeouts.response);
     timeouts.idle = idle.unwrap_or(timeouts.idle);
     timeouts.tunnel = tunnel.unwrap_or(timeouts.tunnel);
-    service.retries.attempts_max = attempts_max.unwrap_or(service.retries.attempts_max);
+    let RouteRetries { attempts_max, statuses, backoff } = retries;
+    let of_service = &mut service.retries;
+    of_service.attempts_max = attempts_max.unwrap_or(of_service.attempts_max);
+    of_service.backoff = backoff.unwrap_or(of_service.backoff);
+    if let Some(statuses) = statuses {
+        of_service.statuses = statuses.clone();
+    }
 }

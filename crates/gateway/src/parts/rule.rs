@@ -7,14 +7,16 @@ use model::path::canonical;
 use model::{
     Action, BranchChanges, Condition, ConditionOn, Cors, CorsOrigin, Denial, FieldChanges,
     FieldMatch, Forward, MessageChanges, Mirror, PathChange, PathMatch, Redirect, RequestFilter,
-    Rewrite, RouteMatch, RouteTimeouts, Split, SplitTarget, Test,
+    Retries, Rewrite, RouteMatch, RouteRetries, RouteTimeouts, Split, SplitTarget, StatusSet, Test,
 };
 
 use super::authentication::{self, Authentications};
 use super::service::{Services, Use};
 use crate::ir::backend::Backend;
 use crate::ir::headers::HeaderChanges;
-use crate::ir::request::{PathCondition, RequestMatch, RequestRule, ValueCondition, ValueTest};
+use crate::ir::request::{
+    PathCondition, RequestMatch, RequestRule, Retry, ValueCondition, ValueTest,
+};
 use crate::ir::{Gateway, Protocol, Route, filter};
 
 /// The longest body of a request that is copied: the default of `mirror`.
@@ -88,8 +90,19 @@ fn forward(rule: &RequestRule, using: Use, gateway: &Gateway, services: Services
         filters: Vec::new(),
         mirrors: mirrors.collect(),
         timeouts: RouteTimeouts { total: rule.timeouts.request, attempt: rule.timeouts.attempt },
+        retries: rule.retry.as_ref().map(retries).unwrap_or_default(),
         fields,
     }))
+}
+
+/// What a rule does not state is as the service's defaults say.
+fn retries(retry: &Retry) -> RouteRetries {
+    let statuses: StatusSet = retry.codes.iter().map(|&code| (code, code)).collect();
+    RouteRetries {
+        attempts_max: retry.attempts.map(|attempts| attempts.min(Retries::ATTEMPTS_MAX)),
+        statuses: Some(statuses).filter(|set| !set.0.is_empty()),
+        backoff: retry.backoff,
+    }
 }
 
 /// Returns the redirect. The API wants the port of the listener where a rule names neither port nor scheme.

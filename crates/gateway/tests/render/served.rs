@@ -193,7 +193,7 @@ fn settings(of: &ServiceSettings) -> String {
         response,
         idle,
         tunnel,
-        attempts_max,
+        retries,
         tls,
     } = of;
     let canary = if *is_canary { " canary" } else { "" };
@@ -205,7 +205,8 @@ fn settings(of: &ServiceSettings) -> String {
         ("response", response.map(|one| format!("{one:?}"))),
         ("idle", idle.map(|one| format!("{one:?}"))),
         ("tunnel", tunnel.map(|one| format!("{one:?}"))),
-        ("retries", attempts_max.map(|one| one.to_string())),
+        ("retries", retries.attempts_max.map(|one| one.to_string())),
+        ("retried", retries.statuses.as_ref().map(ToString::to_string)),
         ("tls", tls.as_ref().map(upstream_tls)),
     ] {
         if let Some(value) = value {

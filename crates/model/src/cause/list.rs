@@ -641,6 +641,16 @@ causes! {
     /// Compare with a request directly to the server. Look for another proxy between Weir and the
     /// application.
     HttpUpgradeFailed = "http_upgrade_failed", Server, 502;
+    /// The server answered with a status that is retried.
+    /// It is the cause of an earlier attempt, never of the whole exchange: the client got the response
+    /// of the last attempt.
+    ///
+    /// A server that is overloaded, starts or stops answers 503; a proxy in front of it answers 502 or
+    /// 504. The statuses are those in `retries.status` of the route or the service.
+    ///
+    /// Look at `failed_attempts` of the access log for the servers that answer so. If all of them do,
+    /// retries add to their load: take the status out of `retries.status`.
+    HttpResponseStatus = "http_response_status", Server, 0;
 
     /// The balancer is stopping, and the time for finishing requests is over.
     ///

@@ -260,6 +260,8 @@ fn termination(cause: Cause) -> (u8, Option<Phase>) {
         | Cause::HttpResponseHeadTooLarge
         | Cause::HttpResponseTransferCoding
         | Cause::HttpUpgradeFailed => (b'P', Some(Head)),
+        // Only of an attempt that was followed by another.
+        Cause::HttpResponseStatus => (b'S', Some(Head)),
         Cause::HttpResponseTrailerTooLarge => (b'P', Some(Data)),
         Cause::ShuttingDown | Cause::ListenerChanged => (b'K', None),
         Cause::ProxyInternalError => (b'I', None),

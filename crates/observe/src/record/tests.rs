@@ -71,18 +71,27 @@ fn failed_attempts_are_logged_with_their_causes() {
         Attempt {
             server: "10.0.1.5:80".parse().unwrap(),
             cause: Cause::ConnectionRefused,
+            status: None,
             after: Duration::ZERO,
             took: Duration::ZERO,
         },
         Attempt {
             server: "[::1]:80".parse().unwrap(),
             cause: Cause::ConnectionTimeout,
+            status: None,
+            after: Duration::ZERO,
+            took: Duration::ZERO,
+        },
+        Attempt {
+            server: "10.0.1.6:80".parse().unwrap(),
+            cause: Cause::HttpResponseStatus,
+            status: Some(503),
             after: Duration::ZERO,
             took: Duration::ZERO,
         },
     ];
     let record = AccessRecord {
-        attempts: 3,
+        attempts: 4,
         failed_attempts: &failed,
         not_retried: Some("no attempts left"),
         ..record()
@@ -93,14 +102,16 @@ fn failed_attempts_are_logged_with_their_causes() {
         json!([
             { "server": "10.0.1.5:80", "cause": "connection_refused" },
             { "server": "[::1]:80", "cause": "connection_timeout" },
+            { "server": "10.0.1.6:80", "cause": "http_response_status", "status": 503 },
         ])
     );
     assert_eq!(json["not_retried"], "no attempts left");
     let text = text_of(&record);
     assert!(
         text.contains(
-            " attempts=3 failed=10.0.1.5:80:connection_refused \
-             failed=[::1]:80:connection_timeout not_retried=\"no attempts left\" "
+            " attempts=4 failed=10.0.1.5:80:connection_refused \
+             failed=[::1]:80:connection_timeout \
+             failed=10.0.1.6:80:http_response_status:503 not_retried=\"no attempts left\" "
         ),
         "{text}"
     );

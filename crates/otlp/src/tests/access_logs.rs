@@ -74,6 +74,7 @@ fn a_line_as_it_is_written_can_be_read() {
     let attempt = Attempt {
         server: "10.0.1.6:8080".parse().unwrap(),
         cause: Cause::ConnectionRefused,
+        status: None,
         after: Duration::ZERO,
         took: Duration::ZERO,
     };

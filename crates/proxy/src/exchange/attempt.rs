@@ -92,23 +92,17 @@ impl Forwarding<'_, '_> {
     ) -> Result<(), Failure> {
         let pace = if self.has_rate { Pace::of(to.slot, &self.upload.pump) } else { None };
         for informational in 0..=INFORMATIONAL_MAX {
-            let informed =
-                informational > 0 && self.exchange.scratch.request.version() == Version::Http11;
             let headed = self.await_head(to, server, pace.as_ref(), informational == 0).await;
-            let headed = headed.map_err(|reason| self.failure(reason, server));
-            headed.map_err(|failure| Failure { informed, ..failure })?;
+            headed.map_err(|reason| self.failure(reason, server))?;
             if !self.exchange.scratch.response.is_informational() {
                 return Ok(());
             }
             if informational == INFORMATIONAL_MAX {
                 break;
             }
-            if let Err(cause) = self.pass_informational().await {
-                return Err(Failure { informed: true, ..Failure::new(cause, Sent::Part) });
-            }
+            self.pass_informational().await.map_err(|cause| Failure::new(cause, Sent::Part))?;
         }
-        let informed = self.exchange.scratch.request.version() == Version::Http11;
-        Err(Failure { informed, ..Failure::new(Cause::HttpProtocolError, Sent::Part) })
+        Err(Failure::new(Cause::HttpProtocolError, Sent::Part))
     }
 
     /// Sends the request while waiting for a response head; ends with whichever comes first.
@@ -196,6 +190,7 @@ impl Forwarding<'_, '_> {
         if scratch.request.version() == Version::Http10 {
             return Ok(());
         }
+        self.informed = true;
         scratch.down.clear();
         let own = local::own_fields(
             client,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use decide::{Slot, placement};
 use health::blame::{Ended, Outcome, Sent};
 use model::{
-    Cause, Forward, HttpVersion, MessageChanges, ResponseFilter, Route, RouteTimeouts, Service,
-    ServiceId,
+    Cause, Forward, HttpVersion, MessageChanges, ResponseFilter, Route, RouteRetries,
+    RouteTimeouts, Service, ServiceId,
 };
 use rustls::ClientConfig;
 use wire::http1::RequestBody;
@@ -30,6 +30,7 @@ pub(super) struct Target<'a> {
     pub(super) forward: &'a Forward,
     pub(super) fields: &'a MessageChanges,
     pub(super) timeouts: RouteTimeouts,
+    pub(super) retries: &'a RouteRetries,
     pub(super) service: ServiceId,
 }
 
@@ -42,6 +43,8 @@ pub(super) struct Forwarding<'x, 'a> {
     pub(super) fields: &'a MessageChanges,
     /// Its time limits in place of the service's.
     pub(super) timeouts: RouteTimeouts,
+    /// When it is retried, in place of what the service says.
+    retries: &'a RouteRetries,
     /// The filters that the response passes through.
     pub(super) filters: &'a [ResponseFilter],
     /// How much of the response's body is forwarded; the rest is dropped with the connection.
@@ -59,6 +62,8 @@ pub(super) struct Forwarding<'x, 'a> {
     pub(super) has_rate: bool,
     /// Weir, instead of the server, has sent the client a 100 (Continue).
     pub(super) continued: bool,
+    /// The client has received an informational response.
+    pub(super) informed: bool,
     /// The memory for a body that was buffered before a slot was taken.
     pub(super) charge: Option<Charge>,
 }
@@ -76,7 +81,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
     /// As [`Forwarding::new`], without mirrors.
     pub(super) fn to(
         exchange: &'x mut Exchange<'a>,
-        Target { route, forward, fields, timeouts, service: id }: Target<'a>,
+        Target { route, forward, fields, timeouts, retries, service: id }: Target<'a>,
     ) -> Forwarding<'x, 'a> {
         let Exchange { plane, client, scratch, record, .. } = &mut *exchange;
         let service = plane.published.snapshot.service(id);
@@ -99,6 +104,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
             forward,
             fields,
             timeouts,
+            retries,
             filters: &forward.filters,
             response_max_bytes: u64::MAX,
             mirrors: Vec::new(),
@@ -110,6 +116,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
             affinity,
             has_rate,
             continued: false,
+            informed: false,
             charge: None,
         }
     }
@@ -127,11 +134,16 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         }
         let Exchange { worker, plane, address, ref identity, ref scratch, .. } = *self.exchange;
         let key = balance::key(self.service, &scratch.request, identity.as_deref(), address.ip());
-        let mut servers = Servers::new(worker, plane, self.id, key, self.affinity);
+        let mut servers = Servers::new(worker, plane, self.id, (key, self.affinity), self.retries);
         match servers.reach(self, now).await {
             Ok((slot, server)) => {
-                self.note_head(&mut servers, &slot, &server);
                 drop(servers);
+                // The request will not be sent again. If the server has answered early, some of it is
+                // still buffered.
+                self.upload.pump.keep_no_more();
+                if self.upload.pump.is_done() {
+                    self.charge = None;
+                }
                 self.mirror();
                 self.respond(slot, server).await
             }
@@ -159,28 +171,6 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         let Exchange { client, address, .. } = &*self.exchange;
         let introduced = Introduced { address: *address, stream: &client.stream };
         Reach { service: self.service, tls: self.tls, client: introduced }
-    }
-
-    /// Records that a final response head has arrived, and what it says about its server.
-    fn note_head(&mut self, servers: &mut Servers<'_>, slot: &Slot, server: &ServerConnection) {
-        let status = self.exchange.scratch.response.status();
-        let is_done = self.upload.pump.is_done();
-        let outcome = if self.is_unexpected_upgrade() {
-            Outcome::Failed(Cause::HttpUpgradeFailed)
-        } else {
-            Outcome::Answered(status)
-        };
-        let sent = if is_done { Sent::Whole } else { Sent::Part };
-        let ended = Ended::alone(outcome, self.upload.waiting_for(), sent);
-        let of = (&mut self.exchange.record, self.service);
-        let response = &self.exchange.scratch.response;
-        connecting::note_head(of, (servers, slot, server), response, ended);
-        // The request will not be sent again. If the server has answered early, some of it is still
-        // buffered.
-        self.upload.pump.keep_no_more();
-        if is_done {
-            self.charge = None;
-        }
     }
 
     /// Answers a request that no server takes, or no further one.
@@ -212,8 +202,30 @@ impl Attempt for Forwarding<'_, '_> {
         self.send(to).await
     }
 
+    fn accepted(&mut self, servers: &mut Servers<'_>, slot: &Slot, server: &ServerConnection) {
+        let status = self.exchange.scratch.response.status();
+        let outcome = if self.is_unexpected_upgrade() {
+            Outcome::Failed(Cause::HttpUpgradeFailed)
+        } else {
+            Outcome::Answered(status)
+        };
+        let sent = if self.upload.pump.is_done() { Sent::Whole } else { Sent::Part };
+        let ended = Ended::alone(outcome, self.upload.waiting_for(), sent);
+        let of = (&mut self.exchange.record, self.service);
+        let response = &self.exchange.scratch.response;
+        connecting::note_head(of, (servers, slot, server), response, ended);
+    }
+
+    fn status(&self) -> Option<u16> {
+        Some(self.exchange.scratch.response.status())
+    }
+
+    fn discard(&mut self, slot: Slot, server: Box<ServerConnection>) {
+        self.drop_response(slot, server);
+    }
+
     fn resend(&self) -> Resend {
         let idempotent = self.exchange.scratch.request.is_idempotent();
-        Resend { idempotent, kept: self.upload.pump.can_rewind() }
+        Resend { idempotent, kept: self.upload.pump.can_rewind(), informed: self.informed }
     }
 }

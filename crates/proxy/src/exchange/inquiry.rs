@@ -10,7 +10,7 @@ use decide::Slot;
 use decide::retry::leaves_work;
 use decide::reuse::Promise;
 use health::blame::{Ended, Outcome, Sent, WaitingFor};
-use model::{Cause, ForwardRules, HttpVersion, Service};
+use model::{Cause, ForwardRules, HttpVersion, RouteRetries, Service};
 use rustls::ClientConfig;
 use transport::http2::StreamError;
 use wire::http1::{
@@ -116,21 +116,16 @@ impl<'x, 'a> Question<'x, 'a> {
     async fn run(&mut self) -> Result<Reply, NoServer> {
         let Exchange { worker, plane, address, ref scratch, .. } = *self.exchange;
         let key = balance::key(self.service, &scratch.request, None, address.ip());
-        let mut servers = Servers::new(worker, plane, self.rules.service, key, None);
+        let mut servers =
+            Servers::new(worker, plane, self.rules.service, (key, None), &RouteRetries::OF_SERVICE);
         let now = self.record.started;
         let (slot, server) = servers.reach(self, now).await?;
-        let status = self.response.status();
-        let ended = Ended::alone(Outcome::Answered(status), WaitingFor::Server, self.sent());
-        let of = (&mut self.record, self.service);
-        connecting::note_head(of, (&mut servers, &slot, &server), &self.response, ended);
         drop(servers);
+        self.keep_connection(&slot, server);
         let Some(body) = std::mem::take(&mut self.body) else {
             return Err(Reason { cause: Cause::HttpResponseIncomplete, detail: TOO_LARGE }.into());
         };
         self.record.body_out = body.len() as u64;
-        if self.upload.is_done() && self.response.keep_alive() {
-            self.keep_connection(&slot, server);
-        }
         Ok(Reply { head: std::mem::take(&mut self.response), body })
     }
 
@@ -292,9 +287,13 @@ impl<'x, 'a> Question<'x, 'a> {
         }
     }
 
-    /// Returns the server's connection to the pool.
+    /// Returns the server's connection to the pool, if the exchange on it is complete.
     fn keep_connection(&self, slot: &Slot, server: Box<ServerConnection>) {
-        if self.response.body(false) == ResponseBody::UntilClose {
+        let is_complete = self.upload.is_done() && self.body.is_some();
+        if !is_complete
+            || !self.response.keep_alive()
+            || self.response.body(false) == ResponseBody::UntilClose
+        {
             return;
         }
         let Exchange { worker, client, address, .. } = &*self.exchange;
@@ -334,9 +333,24 @@ impl Attempt for Question<'_, '_> {
         Err(Failure { server: is_at_work.then_some(server), ..failure })
     }
 
+    fn accepted(&mut self, servers: &mut Servers<'_>, slot: &Slot, server: &ServerConnection) {
+        let status = self.response.status();
+        let ended = Ended::alone(Outcome::Answered(status), WaitingFor::Server, self.sent());
+        let of = (&mut self.record, self.service);
+        connecting::note_head(of, (servers, slot, server), &self.response, ended);
+    }
+
+    fn status(&self) -> Option<u16> {
+        Some(self.response.status())
+    }
+
+    fn discard(&mut self, slot: Slot, server: Box<ServerConnection>) {
+        self.keep_connection(&slot, server);
+    }
+
     fn resend(&self) -> Resend {
         // A GET without a body.
-        Resend { idempotent: true, kept: true }
+        Resend { idempotent: true, kept: true, informed: false }
     }
 }
 

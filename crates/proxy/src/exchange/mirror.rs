@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use model::{Action, Cause, Mirror, Mirrored, RouteTimeouts};
+use model::{Action, Cause, Mirror, Mirrored, RouteRetries, RouteTimeouts};
 use transport::Stream;
 use wire::http1::{RequestBody, RequestHead};
 
@@ -206,8 +206,9 @@ impl<'a> Exchange<'a> {
         let Action::Forward(forward) = &route.action else { return };
         let fields = &forward.fields;
         // Those of the route are for the service that answers.
-        let timeouts = RouteTimeouts::default();
-        let target = Target { route, forward, fields, timeouts, service: mirror.service };
+        let (timeouts, retries) = (RouteTimeouts::default(), &RouteRetries::OF_SERVICE);
+        let service = mirror.service;
+        let target = Target { route, forward, fields, timeouts, retries, service };
         let mut copy = Forwarding::to(self, target);
         // Nothing reads the response, and the body is here.
         (copy.filters, copy.continued) = (&[], true);

@@ -210,7 +210,8 @@ impl<'a> Exchange<'a> {
                 match branch.to {
                     SplitTarget::Service(service) => {
                         let (fields, timeouts) = (forward.fields_of(branch), forward.timeouts);
-                        Ok(Target { route, forward, fields, timeouts, service })
+                        let retries = &forward.retries;
+                        Ok(Target { route, forward, fields, timeouts, retries, service })
                     }
                     SplitTarget::Deny(denial) => {
                         let detail = "a branch of the split refuses its share";

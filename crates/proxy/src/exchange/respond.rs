@@ -6,7 +6,7 @@ use std::task::Poll;
 use decide::Slot;
 use decide::retry::leaves_work;
 use decide::reuse::Promise;
-use model::Cause;
+use model::{Cause, Moment};
 use wire::grpc;
 use wire::http1::{ChunkLimits, ChunkedDecoder, Known, ResponseBody, ResponseHead, trailer};
 
@@ -20,6 +20,7 @@ use crate::failure;
 use crate::filter;
 use crate::head::{self, Additions, ResponseForm};
 use crate::pump::{Framing, Patience, Pump, PumpError, Source};
+use crate::scratch::Scratch;
 use crate::server_connection::ServerConnection;
 use crate::watchdog::Direction;
 
@@ -176,7 +177,7 @@ impl Forwarding<'_, '_> {
             return After::Close;
         }
         if uploaded && scratch.response.keep_alive() && body != ResponseBody::UntilClose {
-            self.keep_connection(&slot, server);
+            self.keep_connection(&slot, server, self.exchange.record.ended);
         }
         match (form.close, uploaded) {
             (false, true) => After::Keep,
@@ -185,14 +186,36 @@ impl Forwarding<'_, '_> {
         }
     }
 
+    /// Drops the response whose head is in `scratch.response`. The connection is kept if the body has
+    /// arrived with the head, as that of an error usually has.
+    pub(super) fn drop_response(&self, slot: Slot, mut server: Box<ServerConnection>) {
+        let Scratch { request, response, .. } = &*self.exchange.scratch;
+        let length = match response.body(request.is_head()) {
+            ResponseBody::None => Some(0),
+            ResponseBody::Length(length) => usize::try_from(length).ok(),
+            ResponseBody::Chunked | ResponseBody::UntilClose => None,
+        };
+        let length = length.filter(|length| *length <= server.buffer.len());
+        match length {
+            Some(length)
+                if self.upload.pump.is_done()
+                    && response.keep_alive()
+                    && !server.stream.is_exchange() =>
+            {
+                server.buffer.consume(length);
+                self.keep_connection(&slot, server, os::clock::now());
+            }
+            _ => abandon(self.service, slot, server),
+        }
+    }
+
     /// Returns the server's connection to the pool.
-    fn keep_connection(&self, slot: &Slot, server: Box<ServerConnection>) {
-        let Exchange { worker, scratch, record, .. } = &*self.exchange;
+    fn keep_connection(&self, slot: &Slot, server: Box<ServerConnection>, now: Moment) {
+        let Exchange { worker, scratch, .. } = &*self.exchange;
         let promise = scratch.response.known(Known::KeepAlive);
         let promise = promise.map_or(Promise::NONE, Promise::parse);
         let idle_max = worker.idle_server_connections_max();
-        let (reach, now) = (self.reach(), record.ended);
-        worker.pool.give(&reach, slot.endpoint(), server, promise, idle_max, now);
+        worker.pool.give(&self.reach(), slot.endpoint(), server, promise, idle_max, now);
     }
 }
 

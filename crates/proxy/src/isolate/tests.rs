@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use model::{
     AccessLog, Action, ClientAddress, ClientTimeouts, Forward, ForwardFields, Listener, LogFormat,
-    MessageChanges, Networks, Protocol, Rewrite, RouteMatch, RouteTimeouts, ServerSpec,
-    ServerTarget, ServiceId, Snapshot, Split,
+    MessageChanges, Networks, Protocol, Rewrite, RouteMatch, RouteRetries, RouteTimeouts,
+    ServerSpec, ServerTarget, ServiceId, Snapshot, Split,
 };
 
 use crate::{AccessSink, AccessTarget, AccessWriter, Handle, Identity, ListenerSockets, Options};
@@ -76,6 +76,7 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
         filters: Vec::new(),
         fields: MessageChanges::default(),
         timeouts: RouteTimeouts::default(),
+        retries: RouteRetries::default(),
     };
     let action = Action::Forward(Box::new(forward));
     let route = model::Route {

@@ -1,12 +1,15 @@
 //! Admission: a slot at a server at once, after waiting in the service's queue, or not at all.
 
 use std::future::poll_fn;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use decide::{Admission, Ask, Refusal, Slot, Waiter};
 use model::{Cause, Maintained, Maintenance, Moment, Service};
 
+use transport::Stream;
+
 use super::{NoServer, Place, Servers};
+use crate::buffer::Buffer;
 use crate::client::client_gone;
 use crate::failure::client_failed;
 use crate::roster::Phase;
@@ -87,6 +90,32 @@ impl Servers<'_> {
     }
 }
 
+/// Waits until `until` before another attempt, and returns when that was.
+pub(super) async fn pause(client: Place<'_>, until: Moment) -> Result<Moment, NoServer> {
+    let Place { stream, buffer, watchdog, entry, half_close, .. } = client;
+    entry.set(Phase::Queued);
+    let leaving = poll_fn(|cx| poll_left(stream, buffer, half_close, cx));
+    let left = watchdog.until(until, leaving).await;
+    entry.set(Phase::Busy);
+    match left {
+        Some(cause) => Err(cause.into()),
+        None => Ok(os::clock::now()),
+    }
+}
+
+/// Completes when the client has gone while it waits, with the cause.
+fn poll_left(
+    stream: &Stream,
+    buffer: &mut Buffer,
+    half_close: bool,
+    cx: &mut Context<'_>,
+) -> Poll<Cause> {
+    match client_gone(stream, buffer, false, cx) {
+        Poll::Ready(Cause::ClientClosed) if half_close => Poll::Pending,
+        polled => polled,
+    }
+}
+
 /// Waits in the queue, as long as the service's and the request's own timeouts allow.
 async fn wait(
     mut waiter: Waiter,
@@ -97,9 +126,7 @@ async fn wait(
     let Place { stream, buffer, watchdog, record, half_close, .. } = client;
     let waiting = poll_fn(|cx| {
         // Checked first: a slot must not go to a client that has left.
-        if let Poll::Ready(cause) = client_gone(stream, buffer, false, cx)
-            && !(*half_close && cause == Cause::ClientClosed)
-        {
+        if let Poll::Ready(cause) = poll_left(stream, buffer, *half_close, cx) {
             return Poll::Ready(Err(cause));
         }
         waiter.poll_slot(cx).map(Ok)

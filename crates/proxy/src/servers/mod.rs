@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use decide::retry::WhyNot;
-use decide::{LiveService, Slot};
+use decide::retry::{Policy, WhyNot};
+use decide::{Endpoint, LiveService, Slot};
 use health::blame::{Ended, Outcome, Sent, WaitingFor, cause_to_report};
-use model::{Cause, Health, Moment, Service, ServiceId};
+use model::{Cause, Health, Moment, RouteRetries, Service, ServiceId};
 use transport::Stream;
 
 use crate::abandon::abandon;
@@ -39,6 +39,20 @@ pub(crate) trait Attempt {
 
     /// Tries the server of `to`.
     async fn attempt(&mut self, to: &Chosen<'_>) -> Result<Box<ServerConnection>, Failure>;
+
+    /// Records that the server at `slot` has accepted it, and what that says about the server.
+    fn accepted(&mut self, servers: &mut Servers<'_>, slot: &Slot, server: &ServerConnection);
+
+    /// Returns the status of the response whose head has been received, if another attempt may take
+    /// its place.
+    fn status(&self) -> Option<u16> {
+        None
+    }
+
+    /// Drops that response, and keeps the connection if possible.
+    fn discard(&mut self, slot: Slot, server: Box<ServerConnection>) {
+        drop((slot, server));
+    }
 
     /// Returns whether another attempt would be safe and possible.
     fn resend(&self) -> Resend;
@@ -64,8 +78,6 @@ pub(crate) struct Failure {
     pub(crate) introduced: bool,
     /// Other requests use the same connection.
     pub(crate) shared: bool,
-    /// The client has received an informational response from this attempt.
-    pub(crate) informed: bool,
 }
 
 impl Failure {
@@ -81,7 +93,6 @@ impl Failure {
             judged: false,
             introduced: false,
             shared: false,
-            informed: false,
         }
     }
 
@@ -110,12 +121,15 @@ pub(crate) struct Resend {
     pub(crate) idempotent: bool,
     /// All of it can be sent again.
     pub(crate) kept: bool,
+    /// The client has received part of an answer, an informational response: that of a second server
+    /// would be a different one.
+    pub(crate) informed: bool,
 }
 
 /// The server of an attempt.
 pub(crate) struct Chosen<'a> {
     pub(crate) slot: &'a Slot,
-    pub(crate) tries: &'a Tries,
+    pub(crate) tries: &'a Tries<'a>,
     live: &'a LiveService,
     /// It was up, or not known to be down, when it was chosen: when all are down, all are tried.
     was_up: bool,
@@ -176,7 +190,7 @@ pub(crate) struct Servers<'a> {
     pub(crate) key: Option<u64>,
     /// The server that an affinity cookie names.
     pub(crate) affinity: Option<u64>,
-    pub(crate) tries: Tries,
+    pub(crate) tries: Tries<'a>,
     judgement: Judgement<'a>,
 }
 
@@ -185,12 +199,13 @@ impl<'a> Servers<'a> {
         worker: &'a Rc<Worker>,
         plane: &'a Plane,
         id: ServiceId,
-        key: Option<u64>,
-        affinity: Option<u64>,
+        (key, affinity): (Option<u64>, Option<u64>),
+        retries: &'a RouteRetries,
     ) -> Servers<'a> {
         let service = plane.published.snapshot.service(id);
         let live = &plane.published.services[id.0 as usize];
-        let (tries, judgement) = (Tries::new(service), Judgement::new(live, service));
+        let tries = Tries::new(Policy::new(&service.retries, retries));
+        let judgement = Judgement::new(live, service);
         Servers { worker, service, live, key, affinity, tries, judgement }
     }
 
@@ -207,23 +222,44 @@ impl<'a> Servers<'a> {
             let (slot, chosen_at) = self.admit(call.place(), now).await?;
             let was_up = slot.endpoint().state.health() != Health::Down;
             let to = Chosen { slot: &slot, tries: &self.tries, live: self.live, was_up };
-            let failure = match call.attempt(&to).await {
-                Ok(server) => return Ok((slot, server)),
-                Err(failure) => failure,
+            let attempted = call.attempt(&to).await;
+            let pause = match attempted {
+                Ok(server) => {
+                    call.accepted(self, &slot, &server);
+                    let Some(pause) = self.answered(call, &slot) else { return Ok((slot, server)) };
+                    call.discard(slot, server);
+                    pause
+                }
+                Err(failure) => self.failed(call, slot, failure, (chosen_at, os::clock::now()))?,
             };
             now = os::clock::now();
-            self.failed(call, slot, failure, (chosen_at, now))?;
+            if !pause.is_zero() {
+                now = admission::pause(call.place(), now + pause).await?;
+            }
         }
     }
 
-    /// Handles a failed attempt. Fails if there must be no other.
+    /// Handles a response. Returns the pause before another attempt if its status is to be retried
+    /// and may be.
+    fn answered(&mut self, call: &mut impl Attempt, slot: &Slot) -> Option<Duration> {
+        let status = call.status().filter(|status| self.tries.fails(*status))?;
+        let failed = tries::Failure {
+            cause: Cause::HttpResponseStatus,
+            status: Some(status),
+            sent: true,
+            shared_connection: false,
+        };
+        self.again(call, slot.endpoint(), &failed, os::clock::now())
+    }
+
+    /// Handles a failed attempt. Returns the pause before another; fails if there must be no other.
     fn failed(
         &mut self,
         call: &mut impl Attempt,
         slot: Slot,
         failure: Failure,
         (chosen_at, now): (Moment, Moment),
-    ) -> Result<(), NoServer> {
+    ) -> Result<Duration, NoServer> {
         let endpoint = Arc::clone(slot.endpoint());
         let ended = failure.ended();
         self.judge(&slot, ended, (chosen_at, now));
@@ -231,29 +267,46 @@ impl<'a> Servers<'a> {
             carrier.judge();
         }
         let cause = cause_to_report(ended, failure.reason.cause, failure.waited);
-        let sent = failure.may_have_been_seen();
-        let shared_connection = failure.ended_shared.is_some() && cause != Cause::HttpStreamRefused;
+        let failed = tries::Failure {
+            cause,
+            status: None,
+            sent: failure.may_have_been_seen(),
+            shared_connection: failure.ended_shared.is_some() && cause != Cause::HttpStreamRefused,
+        };
         match failure.server {
             Some(server) => abandon(self.service, slot, server),
             None => drop(slot),
         }
-        let Resend { idempotent, kept } = call.resend();
-        let failed = tries::Failure { cause, sent, idempotent, kept, shared_connection };
-        let again = if failure.informed {
-            // The client has seen part of an answer: a second server's would be a different one.
+        self.again(call, &endpoint, &failed, now)
+            .ok_or_else(|| Reason { cause, ..failure.reason }.into())
+    }
+
+    /// Decides whether there is another attempt after one that failed on `endpoint`, and records it.
+    /// Returns the pause before it; `None`: there must be no other.
+    fn again(
+        &mut self,
+        call: &mut impl Attempt,
+        endpoint: &Arc<Endpoint>,
+        failure: &tries::Failure,
+        now: Moment,
+    ) -> Option<Duration> {
+        let resend = call.resend();
+        let record = call.place().record;
+        let again = if resend.informed {
             Err(WhyNot::NoUse)
         } else {
-            self.tries.again(self.live, &endpoint, &failed, now)
+            let ends = record.to_end.map(|(ends, _)| ends);
+            self.tries.again((self.worker, self.live), endpoint, (failure, resend), (now, ends))
         };
-        let record = call.place().record;
         match again {
-            Ok(()) => {
-                record.failed_attempt(endpoint.row.address, cause, now);
-                Ok(())
+            Ok(pause) => {
+                let address = endpoint.row.address;
+                record.failed_attempt(address, (failure.cause, failure.status), now);
+                Some(pause)
             }
             Err(why) => {
                 record.not_retried = Some(why.as_str());
-                Err(Reason { cause, ..failure.reason }.into())
+                None
             }
         }
     }

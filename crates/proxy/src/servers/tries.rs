@@ -1,19 +1,22 @@
 //! What a request or TCP connection remembers from one attempt to the next.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use decide::retry::{self, BudgetTerms, Evidence, Failed, Verdict, WhyNot};
+use decide::retry::{self, BudgetTerms, Evidence, Failed, Policy, Verdict, WhyNot};
 use decide::{Endpoint, LiveService, Slot};
-use model::{Address, Cause, Moment, Service};
+use model::{Address, Cause, Moment};
 
+use super::Resend;
 use crate::worker::Worker;
 
 /// The attempts made and those left.
-pub(crate) struct Tries {
+pub(crate) struct Tries<'a> {
+    policy: Policy<'a>,
     /// Servers on which it has failed.
     pub(crate) failed: Vec<Address>,
-    /// Attempts that may still be made.
-    left: u32,
+    /// Attempts after the first, without the replays.
+    retried: u32,
     /// Replays that did not count as attempts.
     replays: u32,
     /// The next attempt takes no pooled connection.
@@ -28,22 +31,20 @@ pub(crate) struct Tries {
 /// A failed attempt, as far as it matters for another.
 pub(crate) struct Failure {
     pub(crate) cause: Cause,
+    /// The status of its response.
+    pub(crate) status: Option<u16>,
     /// Whether the server may have seen any of the request.
     pub(crate) sent: bool,
-    /// Whether the request is idempotent.
-    pub(crate) idempotent: bool,
-    /// Whether all of it can be sent again.
-    pub(crate) kept: bool,
     /// Whether a connection that other requests also used ended with it.
     pub(crate) shared_connection: bool,
 }
 
-impl Tries {
-    pub(crate) fn new(service: &Service) -> Tries {
-        let left = service.retries.attempts_max;
+impl<'a> Tries<'a> {
+    pub(crate) fn new(policy: Policy<'a>) -> Tries<'a> {
         Tries {
+            policy,
             failed: Vec::new(),
-            left,
+            retried: 0,
             replays: 0,
             fresh: false,
             private: false,
@@ -56,23 +57,31 @@ impl Tries {
         !self.fresh && !self.private
     }
 
-    /// Decides whether the request is sent again after failing on `endpoint`.
+    /// Returns whether a response with this status fails its attempt.
+    pub(crate) fn fails(&self, status: u16) -> bool {
+        self.policy.statuses.contains(status)
+    }
+
+    /// Decides whether the request, whose total time passes at `ends`, is sent again after failing on
+    /// `endpoint`, and after what pause.
     pub(crate) fn again(
         &mut self,
-        live: &LiveService,
+        (worker, live): (&Worker, &LiveService),
         endpoint: &Arc<Endpoint>,
-        failure: &Failure,
-        now: Moment,
-    ) -> Result<(), WhyNot> {
+        (failure, resend): (&Failure, Resend),
+        (now, ends): (Moment, Option<Moment>),
+    ) -> Result<Duration, WhyNot> {
+        let pause = self.policy.pause(self.retried, &mut worker.rng.borrow_mut());
         let failed = Failed {
             evidence: if failure.sent { Evidence::Unknown } else { Evidence::NeverSent },
             cause: failure.cause,
-            idempotent: failure.idempotent,
-            body_kept: failure.kept,
-            attempts_left: self.left,
+            idempotent: resend.idempotent,
+            body_kept: resend.kept,
+            attempts_left: self.left(),
             replays: self.replays,
             another_server: self.another_server(live, endpoint),
             shared_connection: failure.shared_connection,
+            in_time: pause.is_zero() || ends.is_none_or(|ends| now + pause < ends),
         };
         match retry::decide(&failed, live.retries(), BudgetTerms::default(), now) {
             Verdict::Stop { why } => Err(why),
@@ -84,14 +93,15 @@ impl Tries {
                 if avoid_server {
                     self.failed.push(endpoint.row.address);
                 }
-                if counts {
-                    self.left -= 1;
-                } else {
-                    self.replays += 1;
-                }
                 let unreachable = retry::is_unreachable(failure.cause);
                 self.unreachable = unreachable.then(|| Arc::clone(endpoint));
-                Ok(())
+                if counts {
+                    self.retried += 1;
+                    Ok(pause)
+                } else {
+                    self.replays += 1;
+                    Ok(Duration::ZERO)
+                }
             }
         }
     }
@@ -116,7 +126,11 @@ impl Tries {
     /// Returns whether it is worth leaving `endpoint`, which has been marked down, before it has
     /// answered.
     pub(crate) fn may_leave(&self, live: &LiveService, endpoint: &Endpoint) -> bool {
-        self.left > 0 && self.another_server(live, endpoint)
+        self.left() > 0 && self.another_server(live, endpoint)
+    }
+
+    fn left(&self) -> u32 {
+        self.policy.attempts_max.saturating_sub(self.retried)
     }
 
     /// Returns whether there is a server left on which this request has not failed.

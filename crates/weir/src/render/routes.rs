@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use model::{
     Action, Content, ContentCoding, Cors, FieldChanges, Forward, HostPattern, LimitScope,
-    PathMatch, RateLimit, Respond, ResponseFilter, Route, RouteTimeouts, Snapshot, Split,
-    SplitTarget,
+    PathMatch, RateLimit, Respond, ResponseFilter, Route, RouteRetries, RouteTimeouts, Snapshot,
+    Split, SplitTarget,
     units::{show_duration, show_size},
 };
 
@@ -118,9 +118,27 @@ fn action(action: &Action, snapshot: &Snapshot) -> Vec<String> {
                 total => format!("within {total}"),
             }));
             parts.extend(attempt.map(|max| format!("attempts within {}", show_duration(max))));
+            parts.extend(retries(&forward.retries));
             parts
         }
     }
+}
+
+/// What a route says about retries, in place of its service.
+fn retries(of_route: &RouteRetries) -> Option<String> {
+    let RouteRetries { attempts_max, statuses, backoff } = of_route;
+    let parts: Vec<_> = [
+        attempts_max.map(|max| format!("at most {max}")),
+        statuses.as_ref().map(|set| match set.0.as_slice() {
+            [] => "no status".to_owned(),
+            _ => format!("status {set}"),
+        }),
+        backoff.map(|time| format!("after {}", show_duration(time))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| format!("retries: {}", parts.join(", ")))
 }
 
 /// What each branch of a split does, with its share, and its own changes to fields in brackets.

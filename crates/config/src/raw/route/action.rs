@@ -8,7 +8,7 @@ use super::filters::{compress, mirrors};
 use super::respond;
 use crate::diagnostic::{Diagnostic, either};
 use crate::raw::table::{Table, is_empty_list};
-use crate::raw::{RawAction, RawBranch, RawForward, RawTarget, http, name, net};
+use crate::raw::{RawAction, RawBranch, RawForward, RawTarget, http, name, net, retries};
 
 /// The keys for a route's action, of which it has exactly one.
 const ACTIONS: [&str; 5] = ["service", "split", "redirect", "deny", "respond"];
@@ -24,6 +24,7 @@ pub(super) fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
     let mirrors = mirrors(table);
     let fields = message_changes(table);
     let timeouts = table.table("timeouts").map(timeouts).unwrap_or_default();
+    let retries = table.table("retries").map(retries::of_route).unwrap_or_default();
     if !one_action(table) {
         return RawAction::Unreadable;
     }
@@ -59,6 +60,7 @@ pub(super) fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
         compress,
         fields,
         timeouts,
+        retries,
     }))
 }
 
@@ -80,9 +82,15 @@ fn one_action(table: &mut Table<'_>) -> bool {
             false
         }
         [(action @ ("redirect" | "deny" | "respond"), span)] => {
-            for key in
-                ["rewrite", "mirror", "compress", "request_header", "response_header", "timeouts"]
-            {
+            for key in [
+                "rewrite",
+                "mirror",
+                "compress",
+                "request_header",
+                "response_header",
+                "timeouts",
+                "retries",
+            ] {
                 if let Some(change) = table.own_key_span(key) {
                     table.problems.report(
                         Diagnostic::error(

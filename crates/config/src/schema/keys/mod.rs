@@ -14,6 +14,7 @@ mod log;
 mod maintenance;
 mod otlp;
 mod registries;
+mod retries;
 mod route;
 mod service;
 mod tls;

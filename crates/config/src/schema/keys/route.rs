@@ -6,6 +6,7 @@ use model::{ContentCoding, LimitScope};
 
 use super::error_page::ERROR_PAGES;
 use super::maintenance::MAINTENANCE;
+use super::retries;
 use super::{DAY, FIELD_NAME, HOST, NAME, PATH, SECRET, U32_MAX, duration, form};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
@@ -151,6 +152,12 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             Kind::Table(&TIMEOUTS),
             Absent::Then("the service's"),
             "Time limits of its requests.",
+        ),
+        key(
+            "retries",
+            Kind::Table(&retries::OF_ROUTE),
+            Absent::Then("the service's"),
+            "When its requests are retried.",
         ),
         key(
             "mirror",

@@ -7,6 +7,7 @@ use model::{BalanceWord, CheckWord, HttpVersion, LimitScope, ProxyVersion, WhenA
 use super::discover::DISCOVER;
 use super::error_page::{ERROR_PAGES, STATUSES};
 use super::maintenance::MAINTENANCE;
+use super::retries;
 use super::tls::SERVICE_TLS;
 use super::{
     ADDRESS_OR_SOCKET, DAY, FIELD_NAME, HOST, MILLI, NAME, PATH, SECRET, TEXT, TIMEOUT, U32_MAX,
@@ -96,7 +97,7 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
         ),
         key(
             "retries",
-            Kind::Table(&RETRIES),
+            Kind::Table(&retries::OF_SERVICE),
             Absent::Then("as if empty"),
             "When a failed request is retried.",
         ),
@@ -423,27 +424,6 @@ static TIMEOUTS: TableSpec = TableSpec {
             TIMEOUT,
             Absent::Then("no limit"),
             "From the complete request head to the end of the response, even while data moves. It does not end tunnels: for a tcp listener's connection it covers only the time until the connection to a server is established.",
-        ),
-    ],
-};
-
-static RETRIES: TableSpec = TableSpec {
-    heading: "retries of [service.NAME]",
-    path: "service.NAME.retries",
-    doc: "Weir retries an idempotent request whose response has not begun, on another server if there is one.",
-    example: "[service.listings]\nretries = { max = 2, body_kept_max = \"64KiB\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
-    keys: &[
-        key(
-            "max",
-            Kind::Integer { min: 0, max: 10 },
-            Absent::Integer(defaults::ATTEMPTS_MAX),
-            "Further attempts after the first.",
-        ),
-        key(
-            "body_kept_max",
-            Kind::Size { min: 0, max: 16 << 20 },
-            Absent::Size(defaults::BODY_KEPT_MAX_BYTES),
-            "The largest request body that is buffered for another attempt.",
         ),
     ],
 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Affinity, Balance, HashKey, HashOn};
+use model::{Affinity, Balance, HashKey, HashOn, Retries, RouteRetries, StatusSet};
 
 use super::access::local_key;
 use super::annotations::{Annotations, shown};
@@ -20,8 +20,6 @@ use crate::resolve::route::syntax;
 const LOAD_FACTOR: f64 = 1.25;
 /// The cookie of affinity, unless it is named.
 const COOKIE: &str = "INGRESSCOOKIE";
-/// The most attempts of the configuration.
-const ATTEMPTS_MAX: u32 = 10;
 
 /// Settings for all backends of an Ingress.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -66,7 +64,7 @@ pub fn read(annotations: &mut Annotations<'_>, metadata: &Meta, cluster: &Cluste
         balance: balance(annotations),
         affinity: affinity(annotations),
         connect: annotations.seconds("proxy-connect-timeout"),
-        attempts_max: attempts(annotations),
+        retries: retries(annotations),
         ..nothing(metadata.key())
     };
     timeouts(annotations, &mut settings);
@@ -106,7 +104,7 @@ fn nothing(ingress: Key) -> ServiceSettings {
         response: None,
         idle: None,
         tunnel: None,
-        attempts_max: None,
+        retries: RouteRetries::OF_SERVICE,
         tls: None,
     }
 }
@@ -221,7 +219,8 @@ fn timeouts(annotations: &mut Annotations<'_>, settings: &mut ServiceSettings) {
     settings.tunnel = read.max(send);
 }
 
-fn attempts(annotations: &mut Annotations<'_>) -> Option<u32> {
+/// When nginx passes a request to the next server.
+fn retries(annotations: &mut Annotations<'_>) -> RouteRetries {
     let when = annotations.text("proxy-next-upstream");
     let tries = annotations.number("proxy-next-upstream-tries", 0..=1000);
     if let Some(seconds) = annotations.number("proxy-next-upstream-timeout", 0..=u32::MAX)
@@ -229,27 +228,37 @@ fn attempts(annotations: &mut Annotations<'_>) -> Option<u32> {
     {
         annotations.note("proxy-next-upstream-timeout", "Use proxy-next-upstream-tries.");
     }
+    let mut retries = RouteRetries::OF_SERVICE;
     let words: Vec<&str> = when.into_iter().flat_map(str::split_whitespace).collect();
     if words.contains(&"off") {
-        return Some(0);
+        return RouteRetries { attempts_max: Some(0), ..retries };
     }
-    let other = words.iter().find(|word| !matches!(**word, "error" | "timeout"));
-    if let Some(other) = other {
+    let status = |word: &&str| {
+        let status: u16 = word.strip_prefix("http_")?.parse().ok()?;
+        (400..=599).contains(&status).then_some(status)
+    };
+    // Without a response, or an unreadable one, idempotent requests are retried anyway.
+    let is_known = |word: &&str| matches!(*word, "error" | "timeout" | "invalid_header");
+    if let Some(other) = words.iter().find(|word| !is_known(word) && status(word).is_none()) {
         let why = format!(
-            "has {}. Weir retries requests that reached no server, and idempotent ones whose \
-             connection failed, never after a response",
+            "has {}. Use error, timeout, invalid_header, http_503 or another status of an error, \
+             or off; only requests that are idempotent, or that no server has seen, are retried",
             shown(other)
         );
         annotations.remark("proxy-next-upstream", &why);
     }
-    match tries {
+    let statuses: StatusSet =
+        words.iter().filter_map(status).map(|status| (status, status)).collect();
+    retries.statuses = Some(statuses).filter(|set| !set.0.is_empty());
+    retries.attempts_max = match tries {
         None => None,
         Some(0) => {
             annotations.note("proxy-next-upstream-tries", "0 (no limit) is not supported.");
             None
         }
-        Some(tries) => Some((tries - 1).min(ATTEMPTS_MAX)),
-    }
+        Some(tries) => Some((tries - 1).min(Retries::ATTEMPTS_MAX)),
+    };
+    retries
 }
 
 /// Reads how certificates of Pods are verified. The second part of the result is whether they must have the name of the

@@ -76,6 +76,7 @@ fn the_members_by_default_are_the_line_by_default() {
     let failed = [Attempt {
         server: "[::1]:80".parse().unwrap(),
         cause: Cause::ConnectionReset,
+        status: Some(503),
         after: Duration::ZERO,
         took: Duration::ZERO,
     }];

@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use gateway::objects::GATEWAY_GROUP;
+use http::Request;
+use http::header::ACCEPT;
 use os::clock::now;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -20,17 +22,31 @@ const EVERY: Duration = Duration::from_secs(20);
 /// How often it is asked until the kinds at the start are known.
 const AT_START_EVERY: Duration = Duration::from_secs(1);
 
+/// The CRD whose annotation names the channel of all.
+const CRD: &str =
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/httproutes.gateway.networking.k8s.io";
+/// The annotation of the CRDs' authors.
+const CHANNEL: &str = "gateway.networking.k8s.io/channel";
+
+/// What the API server has of the Gateway API.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) versions: Versions,
+    /// Whether the CRDs are of the experimental channel, which have more fields.
+    pub(crate) is_experimental: bool,
+}
+
 /// Reports the kinds until the manager ends.
-pub(crate) async fn run(api: Rc<Api>, answers: mpsc::Sender<Result<Versions, Failure>>) {
+pub(crate) async fn run(api: Rc<Api>, answers: mpsc::Sender<Result<Found, Failure>>) {
     let mut backoff = Backoff::default();
     // The manager decides; this is only for how often to ask, for which the start matters alone.
     let mut discovered = Discovered::default();
     loop {
         let found = ask(&api).await;
         let failure = found.as_ref().err().cloned();
-        if let Ok(versions) = &found {
+        if let Ok(found) = &found {
             backoff.succeeded();
-            discovered.answer(versions.clone(), now(), |_| false);
+            discovered.answer(found.versions.clone(), now(), |_| false);
         }
         if answers.send(found).await.is_err() {
             return;
@@ -45,7 +61,25 @@ pub(crate) async fn run(api: Rc<Api>, answers: mpsc::Sender<Result<Versions, Fai
     }
 }
 
-async fn ask(api: &Api) -> Result<Versions, Failure> {
+async fn ask(api: &Api) -> Result<Found, Failure> {
+    let versions = versions(api).await?;
+    let is_experimental = !versions.is_empty() && is_experimental(api).await?;
+    Ok(Found { versions, is_experimental })
+}
+
+/// Returns whether the CRDs are known to be of the experimental channel. Without the permission to read them, they are
+/// taken for standard ones.
+async fn is_experimental(api: &Api) -> Result<bool, Failure> {
+    const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let request = Request::get(CRD).header(ACCEPT, METADATA).body(Vec::new());
+    match api.json(api::built(request)?, REQUEST_MAX).await {
+        Ok(crd) => Ok(crd["metadata"]["annotations"][CHANNEL] == "experimental"),
+        Err(failure) if matches!(failure.cause, Cause::Forbidden | Cause::NotFound) => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn versions(api: &Api) -> Result<Versions, Failure> {
     let group = match api.json(api::get(&format!("/apis/{GATEWAY_GROUP}"))?, REQUEST_MAX).await {
         Ok(group) => group,
         // No CRD of the group is installed.

@@ -22,6 +22,10 @@ use crate::store::Store;
 pub(crate) struct Resolver {
     settings: gateway::resolve::Settings,
     features: Vec<&'static str>,
+    /// Those with the CRDs of the experimental channel.
+    experimental_features: Vec<&'static str>,
+    /// Whether the CRDs are of that channel.
+    is_experimental: bool,
     exposure: Exposure,
     routes: Routes,
     ingresses: Ingresses,
@@ -56,6 +60,8 @@ impl Resolver {
                 checks: settings.checks,
             },
             features: settings.features.clone(),
+            experimental_features: [&*settings.features, &*settings.experimental_features].concat(),
+            is_experimental: false,
             exposure: settings.exposure.clone(),
             routes: Routes::default(),
             ingresses: Ingresses::default(),
@@ -68,6 +74,11 @@ impl Resolver {
     /// Returns how objects are resolved.
     pub(crate) fn settings(&self) -> &gateway::resolve::Settings {
         &self.settings
+    }
+
+    /// Sets whether the CRDs are of the experimental channel. Returns whether that is news.
+    pub(crate) fn set_experimental(&mut self, is_experimental: bool) -> bool {
+        std::mem::replace(&mut self.is_experimental, is_experimental) != is_experimental
     }
 
     /// Returns whether a change can change the result.
@@ -89,7 +100,9 @@ impl Resolver {
             }
         };
         let addresses = &exposed.addresses;
-        let surroundings = Surroundings { features: &self.features, addresses };
+        let features =
+            if self.is_experimental { &self.experimental_features } else { &self.features };
+        let surroundings = Surroundings { features, addresses };
         let mut outcome = assemble(&world, &self.routes, surroundings);
         self.ingresses.add(&mut outcome, surroundings);
         self.share(std::mem::take(&mut outcome.gateways));

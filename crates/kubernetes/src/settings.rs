@@ -33,6 +33,8 @@ pub struct Settings {
     pub exposure: Exposure,
     /// The features of the Gateway API that Weir supports.
     pub features: Vec<&'static str>,
+    /// Those that it supports besides with the CRDs of the experimental channel.
+    pub experimental_features: Vec<&'static str>,
     /// Whether Services of type `ExternalName` are allowed (CVE-2021-25740).
     pub allow_external_names: bool,
     /// Which certificates and authorities can be used.

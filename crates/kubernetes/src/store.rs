@@ -60,8 +60,8 @@ pub(crate) struct Dirty {
     pub(crate) slices: BTreeSet<Key>,
     /// Objects whose status or generation has changed.
     pub(crate) statuses: BTreeSet<Id>,
-    /// Whether Services that Weir made, or addresses of Gateways, have changed.
-    pub(crate) has_exposure: bool,
+    /// Whether Services that Weir made, addresses of Gateways, or what the CRDs have fields for, may have changed.
+    pub(crate) has_surroundings: bool,
     /// Whether versions of objects that are referred to, or references, may have changed.
     pub(crate) has_references: bool,
     /// Objects that have become unreadable.
@@ -75,7 +75,7 @@ impl Dirty {
     pub(crate) fn is_any(&self) -> bool {
         !self.changes.is_empty()
             || !self.statuses.is_empty()
-            || self.has_exposure
+            || self.has_surroundings
             || self.has_references
     }
 }
@@ -160,7 +160,7 @@ impl Store {
             Object::Class(one) => replaces(&mut objects.classes, key, one, |a, b| a == b),
             Object::Gateway(one, addresses) => {
                 let before = self.addresses.insert(key.clone(), addresses);
-                self.dirty.has_exposure |= before.as_ref() != self.addresses.get(key);
+                self.dirty.has_surroundings |= before.as_ref() != self.addresses.get(key);
                 replaces(&mut objects.gateways, key, one, |a, b| a == b)
             }
             Object::ListenerSet(one) => {
@@ -193,7 +193,7 @@ impl Store {
                     Some(existing) => self.own_services.insert(key.clone(), *existing),
                     None => self.own_services.remove(key),
                 };
-                self.dirty.has_exposure |= before.as_ref() != self.own_services.get(key);
+                self.dirty.has_surroundings |= before.as_ref() != self.own_services.get(key);
                 return;
             }
         };
@@ -291,7 +291,7 @@ impl Store {
                 return;
             }
             Kind::OwnService => {
-                self.dirty.has_exposure |= self.own_services.remove(key).is_some();
+                self.dirty.has_surroundings |= self.own_services.remove(key).is_some();
                 return;
             }
         };

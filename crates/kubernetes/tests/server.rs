@@ -48,6 +48,7 @@ fn settings(cluster: &Cluster) -> Settings {
             listen: "::".parse().unwrap(),
         },
         features: vec!["Gateway", "HTTPRoute"],
+        experimental_features: vec!["HTTPRouteRetry"],
         allow_external_names: false,
         checks: gateway::resolve::Checks::none(),
     }
@@ -115,6 +116,15 @@ fn routes(served: &Served) -> BTreeSet<String> {
 
 fn class() -> Value {
     json!({"kind": "GatewayClass", "metadata": {"name": "c"}, "spec": {"controllerName": "a.example/weir"}})
+}
+
+fn crd(channel: &str) -> Value {
+    json!({
+        "kind": "CustomResourceDefinition", "metadata": {
+            "name": "httproutes.gateway.networking.k8s.io",
+            "annotations": {"gateway.networking.k8s.io/channel": channel}
+        }
+    })
 }
 
 fn gateway(name: &str) -> Value {
@@ -529,6 +539,33 @@ async fn kinds_can_be_missing_and_installed_later() {
     assert_eq!(weir.health().absent, ["TLSRoute"].into());
     assert!(weir.has_event(|event| *event == Event::Absent { kinds: vec!["TLSRoute"] }));
     weir.handle.stop();
+}
+
+#[tokio::test]
+async fn features_of_experimental_fields_are_claimed_with_those_fields() {
+    let base = ["Gateway", "HTTPRoute"];
+    for (channel, status, expected) in [
+        (None, 0, &base[..]),
+        (Some("standard"), 0, &base),
+        (Some("experimental"), 0, &["Gateway", "HTTPRoute", "HTTPRouteRetry"]),
+        // Without the permission to read it.
+        (Some("experimental"), 403, &base),
+    ] {
+        let cluster = cluster();
+        channel.map(crd).into_iter().for_each(|crd| cluster.put(crd));
+        cluster.fail("/customresourcedefinitions/", status);
+        let weir = start(settings(&cluster));
+        weir.obey();
+        let features = wait("the status of the class", || {
+            let class = cluster.get("gatewayclasses", "", "c")?;
+            class.pointer("/status/supportedFeatures").cloned()
+        })
+        .await;
+        let names: Vec<&str> =
+            features.as_array().unwrap().iter().map(|one| text(one, "/name")).collect();
+        assert_eq!(names, expected, "{channel:?} {status}");
+        weir.handle.stop();
+    }
 }
 
 #[tokio::test]

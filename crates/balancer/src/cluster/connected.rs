@@ -65,6 +65,10 @@ const FEATURES: &[&str] = &[
     "TLSRouteModeTerminate",
 ];
 
+/// Those whose fields only the CRDs of the experimental channel have.
+const EXPERIMENTAL_FEATURES: &[&str] =
+    &["HTTPRouteRetry", "HTTPRouteRetryBackendTimeout", "HTTPRouteRetryConnectionError"];
+
 /// The connection to Kubernetes. It has a thread of its own.
 pub(crate) struct Cluster {
     handle: Handle,
@@ -182,6 +186,7 @@ fn settings(kubernetes: &Kubernetes, zone: Option<Arc<str>>) -> Settings {
         zone,
         exposure,
         features: FEATURES.to_vec(),
+        experimental_features: EXPERIMENTAL_FEATURES.to_vec(),
         allow_external_names: *external_names,
         checks: Checks { certificate, authorities },
     }

@@ -271,7 +271,7 @@ impl Manager {
         match what {
             What::Listed(items) => {
                 // Ports are allocated once all Services that Weir made are known.
-                self.store.dirty.has_exposure |=
+                self.store.dirty.has_surroundings |=
                     source.kind == Kind::OwnService && !running.is_listed;
                 running.is_listed = true;
                 running.is_left_out = false;
@@ -372,7 +372,7 @@ impl Manager {
             }
             self.is_complete = true;
             self.fetches.give_up();
-            self.store.dirty.has_exposure = true;
+            self.store.dirty.has_surroundings = true;
             (self.events)(Event::Complete);
         }
         let touched = std::mem::take(&mut self.store.dirty.statuses);
@@ -380,8 +380,8 @@ impl Manager {
         if self.health.resolved == 0 {
             changes = Changes::all();
         }
-        let has_exposure = std::mem::take(&mut self.store.dirty.has_exposure);
-        if has_exposure || self.resolver.is_concerned(&self.store, &changes) {
+        let has_surroundings = std::mem::take(&mut self.store.dirty.has_surroundings);
+        if has_surroundings || self.resolver.is_concerned(&self.store, &changes) {
             let resolution = self.resolver.resolve(&self.store, &changes);
             self.health.resolved += 1;
             self.publish(resolution, in_force);

@@ -8,6 +8,7 @@ use os::clock::now;
 use tokio::task::spawn_local;
 
 use super::{GATHER, Manager, Running};
+use crate::discover::Found;
 use crate::event::Event;
 use crate::expose::service;
 use crate::failure::{Cause, Failure};
@@ -17,10 +18,14 @@ use crate::watch::Watch;
 
 impl Manager {
     /// Begins and ends watches for the kinds that there are.
-    pub(super) fn discovered(&mut self, answer: Result<Versions, Failure>) {
+    pub(super) fn discovered(&mut self, answer: Result<Found, Failure>) {
         match answer {
-            Ok(versions) => {
+            Ok(Found { versions, is_experimental }) => {
                 self.discovery = None;
+                if self.resolver.set_experimental(is_experimental) {
+                    self.store.dirty.has_surroundings = true;
+                    self.gather();
+                }
                 let is_missing = |running: &Running| {
                     running.failure.as_ref().is_some_and(|one| one.cause == Cause::NotFound)
                 };

@@ -25,12 +25,15 @@ struct Asked {
 struct Server {
     rogue: Rogue,
     asked: Arc<Mutex<Vec<Asked>>>,
+    /// How many it answers so.
+    unavailable: Arc<Mutex<usize>>,
 }
 
 impl Server {
     fn start(address: SocketAddr, unavailable: usize) -> Server {
         let asked = Arc::<Mutex<Vec<Asked>>>::default();
-        let seen = Arc::clone(&asked);
+        let unavailable = Arc::new(Mutex::new(unavailable));
+        let (seen, answers_so) = (Arc::clone(&asked), Arc::clone(&unavailable));
         let rogue = Rogue::start(address, move |peer| {
             while let Some((head, body)) = peer.message() {
                 let (connection, to_head) = (peer.number, head.starts_with("HEAD "));
@@ -39,15 +42,14 @@ impl Server {
                     asked.push(Asked { at: Instant::now(), connection, head, body });
                     asked.len()
                 };
-                let status = if number <= unavailable { "503 Busy" } else { "200 OK" };
+                let status =
+                    if number <= *answers_so.lock().unwrap() { "503 Busy" } else { "200 OK" };
                 let body = format!("answer {number}");
-                peer.say(format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len()));
-                if !to_head {
-                    peer.say(body);
-                }
+                let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
+                peer.say(if to_head { head } else { head + &body });
             }
         });
-        Server { rogue, asked }
+        Server { rogue, asked, unavailable }
     }
 
     fn count(&self) -> usize {
@@ -164,26 +166,123 @@ fn a_route_replaces_what_it_names() {
 }
 
 #[test]
-fn a_pause_precedes_every_further_attempt_and_holds_no_slot() {
+fn a_pause_precedes_every_further_attempt() {
     let Some(scene) = Scene::new("retries-pause", &[]) else { return };
-    let service = "in_flight_max = 1\nretries = { max = 2, status = [503], backoff = \"1s\" }";
+    let service = "retries = { max = 2, status = [503], backoff = \"300ms\" }";
     let (server, weir) = alone(&scene, 2, service, "");
+    assert_eq!(http::get(weir.front(), "/").expect("an answer").status, 200);
+    let asked = server.asked.lock().unwrap();
+    let pauses: Vec<_> = asked.windows(2).map(|two| two[1].at - two[0].at).collect();
+    assert_eq!(pauses.len(), 2);
+    assert!(pauses[0] >= Duration::from_millis(300), "{pauses:?}");
+    assert!(pauses[1] >= Duration::from_millis(600), "{pauses:?}");
+}
+
+#[test]
+fn a_request_holds_no_slot_during_its_pause() {
+    let Some(scene) = Scene::new("retries-slot", &[]) else { return };
+    let service = "in_flight_max = 1\nretries = { max = 2, status = [503], backoff = \"1m\" }";
+    let (server, weir) = alone(&scene, 1, service, "");
     let mut client = Connection::open(weir.front()).expect("a connection");
     client.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
     wait::until("the first attempt", SOON, || (server.count() == 1).then_some(()));
-    // Another one, during the pause; not idempotent, so that it has none.
-    let mut other = Connection::open(weir.front()).expect("a connection");
-    let answer = other.request("POST", "/other", &[], b"x").expect("an answer");
-    assert_eq!(answer.text(), "answer 2");
-    assert_eq!(client.response(false).expect("an answer").status, 200);
-    let asked = server.asked.lock().unwrap();
-    let times = |path: &str| -> Vec<Instant> {
-        asked.iter().filter(|one| one.head.contains(path)).map(|one| one.at).collect()
-    };
-    let (other, times) = (times("/other")[0], times("/slow"));
-    assert_eq!(times.len(), 2);
-    assert!(times[1] - times[0] >= Duration::from_secs(1), "{:?}", times[1] - times[0]);
-    assert!(other < times[1], "it waited for the pause");
+    let answer = http::get(weir.front(), "/other").expect("an answer");
+    assert_eq!((answer.status, &*answer.text()), (200, "answer 2"));
+}
+
+#[test]
+fn a_stop_during_the_pause_is_answered() {
+    let Some(scene) = Scene::new("retries-stop", &[]) else { return };
+    let server = Server::start(scene.address(11, 8080), usize::MAX);
+    let service = "passive = false\nretries = { status = [503], backoff = \"1m\" }";
+    let config = format!("drain_max = \"1s\"\n{}", scene.one_service(service, &[server.address()]));
+    let mut weir = Weir::start(&scene, &config);
+    let mut client = Connection::open(weir.front()).expect("a connection");
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
+    wait::until("the first attempt", SOON, || (server.count() == 1).then_some(()));
+    weir.begin_to_stop();
+    let answer = client.response(false).expect("an answer");
+    assert_eq!(answer.status, 503, "{}", answer.head);
+    assert_eq!(answer.field("proxy-status"), Some("weir; error=shutting_down"), "{}", answer.head);
+    weir.wait(SOON);
+    let line = lines(&weir, 1).remove(0);
+    assert_eq!((&line["cause"], &line["status"]), (&json!("shutting_down"), &json!(503)));
+}
+
+#[test]
+fn maintenance_that_begins_during_the_pause_counts() {
+    let Some(scene) = Scene::new("retries-maintenance", &[]) else { return };
+    let service = "retries = { status = [503], backoff = \"2s\" }";
+    let (server, weir) = alone(&scene, 1, service, "");
+    let mut client = Connection::open(weir.front()).expect("a connection");
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
+    wait::until("the first attempt", SOON, || (server.count() == 1).then_some(()));
+    let admin = scene.admin().to_string();
+    let switched = e2e::run(&scene, &["maintenance", "app", "--admin", &admin]);
+    assert_eq!(switched.code, Some(0), "{}", switched.stderr);
+    assert_eq!(client.response(false).expect("an answer").status, 503);
+    assert_eq!(server.count(), 1);
+    let cause = lines(&weir, 1).remove(0)["cause"].clone();
+    assert_eq!(cause, "maintenance");
+}
+
+#[test]
+fn connections_stay_whatever_frames_the_response() {
+    let Some(scene) = Scene::new("retries-framing", &[]) else { return };
+    let answers = [
+        "Transfer-Encoding: chunked\r\n\r\n4\r\nbusy\r\n0\r\n\r\n",
+        "Content-Length: 4\r\n\r\nbusy",
+    ];
+    let connections = Arc::<Mutex<Vec<usize>>>::default();
+    let seen = Arc::clone(&connections);
+    let first = Rogue::start(scene.address(11, 8080), move |peer| {
+        for answer in answers {
+            if peer.request().is_none() {
+                return;
+            }
+            seen.lock().unwrap().push(peer.number);
+            let (start, end) = answer.split_at(answer.len() - 6);
+            peer.say(format!("HTTP/1.1 503 Busy\r\n{start}"));
+            // A segment of its own.
+            wait::measure_for(Duration::from_millis(20));
+            peer.say(end);
+        }
+    });
+    let second = Server::start(scene.address(12, 8080), 0);
+    let (one, two) = (first.address(), second.address());
+    let config = scene.config(
+        "workers = 1",
+        &format!(
+            "[[route]]\nservice = \"app\"\n[service.app]\npassive = false\nin_flight_max = 1\n\
+             queue = {{ length_max = 0 }}\nretries = {{ status = [503] }}\n\
+             server = [{{ address = \"{one}\" }}, {{ address = \"{two}\", backup = true }}]\n"
+        ),
+    );
+    let weir = Weir::start(&scene, &config);
+    for _ in answers {
+        assert_eq!(http::get(weir.front(), "/").expect("an answer").status, 200);
+    }
+    assert_eq!(*connections.lock().unwrap(), [0, 0]);
+}
+
+#[test]
+fn a_session_stays_at_its_server() {
+    let Some(scene) = Scene::new("retries-session", &[]) else { return };
+    let servers = [11, 12].map(|host| Server::start(scene.address(host, 8080), 0));
+    let service =
+        "passive = false\naffinity = { cookie = \"S\" }\nretries = { max = 3, status = [503] }";
+    let config = scene.one_service(service, &servers.each_ref().map(Server::address));
+    let weir = Weir::start(&scene, &config);
+    let cookie = http::get(weir.front(), "/").expect("an answer");
+    let cookie =
+        cookie.field("set-cookie").expect("a cookie").split(';').next().unwrap().to_owned();
+    let at = servers.iter().position(|server| server.count() == 1).expect("its server");
+    // From now on it has nothing but errors.
+    *servers[at].unavailable.lock().unwrap() = usize::MAX;
+    let answer = http::get_with(weir.front(), "/", &[&format!("Cookie: {cookie}")]);
+    let answer = answer.expect("an answer");
+    assert_eq!((answer.status, answer.field("set-cookie")), (503, None));
+    assert_eq!((servers[at].count(), servers[1 - at].count()), (5, 0));
 }
 
 #[test]

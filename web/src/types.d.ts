@@ -70,7 +70,7 @@ export type EndedRequest = import("./api.js").EndedRequest & {
   server?: string | null;
   attempts?: number;
   /** The earlier ones. */
-  failed_attempts?: { server?: string; cause?: string }[] | null;
+  failed_attempts?: { server?: string; cause?: string; status?: number }[] | null;
   not_retried?: string | null;
   reused?: boolean;
   auth_ms?: number;

@@ -70,7 +70,8 @@ impl Ticket {
         if self.bound == Some(endpoint.row.address) {
             endpoint.state.bound.fetch_add(1, Relaxed);
         }
-        *state = State::Granted(Slot::adopt(endpoint).drawn(true));
+        // After an attempt elsewhere, the server is not any one of its peers.
+        *state = State::Granted(Slot::adopt(endpoint).drawn(self.avoid.is_empty()));
         drop(state);
         if let Some(waker) = waker {
             waker.wake();

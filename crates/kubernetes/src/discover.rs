@@ -32,8 +32,8 @@ const CHANNEL: &str = "gateway.networking.k8s.io/channel";
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) versions: Versions,
-    /// Whether the CRDs are of the experimental channel, which have more fields.
-    pub(crate) is_experimental: bool,
+    /// Whether the CRDs are of the experimental channel, which have more fields; `None`: that could not be found out.
+    pub(crate) is_experimental: Option<bool>,
 }
 
 /// Reports the kinds until the manager ends.
@@ -63,20 +63,17 @@ pub(crate) async fn run(api: Rc<Api>, answers: mpsc::Sender<Result<Found, Failur
 
 async fn ask(api: &Api) -> Result<Found, Failure> {
     let versions = versions(api).await?;
-    let is_experimental = !versions.is_empty() && is_experimental(api).await?;
+    let is_experimental = if versions.is_empty() { None } else { is_experimental(api).await };
     Ok(Found { versions, is_experimental })
 }
 
-/// Returns whether the CRDs are known to be of the experimental channel. Without the permission to read them, they are
-/// taken for standard ones.
-async fn is_experimental(api: &Api) -> Result<bool, Failure> {
+/// Returns whether the CRDs are of the experimental channel. Only the list of features depends on it: whatever prevents
+/// the answer, such as a missing permission, prevents nothing else.
+async fn is_experimental(api: &Api) -> Option<bool> {
     const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
     let request = Request::get(CRD).header(ACCEPT, METADATA).body(Vec::new());
-    match api.json(api::built(request)?, REQUEST_MAX).await {
-        Ok(crd) => Ok(crd["metadata"]["annotations"][CHANNEL] == "experimental"),
-        Err(failure) if matches!(failure.cause, Cause::Forbidden | Cause::NotFound) => Ok(false),
-        Err(failure) => Err(failure),
-    }
+    let crd = api.json(api::built(request).ok()?, REQUEST_MAX).await.ok()?;
+    Some(crd["metadata"]["annotations"][CHANNEL] == "experimental")
 }
 
 async fn versions(api: &Api) -> Result<Versions, Failure> {

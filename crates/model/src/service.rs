@@ -285,4 +285,6 @@ impl Retries {
     /// The largest [`Retries::attempts_max`] of a configuration. A request that has failed so often
     /// is not helped by more.
     pub const ATTEMPTS_MAX: u32 = 10;
+    /// The longest [`Retries::backoff`] of a configuration.
+    pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
 }

@@ -170,6 +170,8 @@ impl Record {
         let (after, took) = (self.admitted_at - self.started, now - self.admitted_at);
         self.failed.push(Attempt { server, cause, status, after, took });
         self.timings.first_byte = Duration::ZERO;
+        // That of a response which the client does not get.
+        self.status = 0;
         self.has_response = false;
         self.endpoint = None;
         self.reused = false;

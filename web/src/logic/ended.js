@@ -120,6 +120,8 @@ function notRetried(word) {
       "body not kept": "its body was no longer complete",
       "no attempts left": "it had used all its attempts",
       "no other server": "there was no other server",
+      "no time left": "its total time would have passed before another attempt began",
+      "budget spent": "the service's retries had used up their budget",
     })
   );
   return texts[word] ?? word;

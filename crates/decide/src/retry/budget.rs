@@ -30,6 +30,11 @@ pub struct BudgetTerms {
     pub floor_per_s: u32,
 }
 
+impl BudgetTerms {
+    /// For responses whose status is retried: three in twenty requests, and two a second.
+    pub const OF_RESPONSES: BudgetTerms = BudgetTerms { share_percent: 15, floor_per_s: 2 };
+}
+
 impl Default for BudgetTerms {
     /// One retry in five requests, and three a second.
     fn default() -> Self {

@@ -15,12 +15,18 @@ pub use budget::{BudgetTerms, RetryBudget};
 pub use meaning::{is_unreachable, leaves_work};
 pub use policy::Policy;
 
+use std::time::Duration;
+
 use model::{Cause, Moment};
 
 /// How often a request may be replayed because its pooled connection was stale, before a replay
 /// counts as a normal attempt. One is usual, since a replay takes a fresh connection; the second is
 /// for the next server's.
 pub const REPLAYS_MAX: u32 = 2;
+
+/// The shortest pause before a server that has answered gets the same request again: Envoy's default
+/// (`retry_back_off.base_interval`). Another server gets it at once.
+pub const SAME_SERVER_PAUSE_MIN: Duration = Duration::from_millis(25);
 
 /// What is known about whether a server has acted on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +40,8 @@ pub enum Evidence {
     Unknown,
 }
 
-/// An attempt that produced no response head, or one that is retried, and the means for another.
+/// An attempt that produced no response head, or a response whose status is retried, and the means
+/// for another.
 #[derive(Clone, Copy, Debug)]
 pub struct Failed {
     /// What the server may have done with it.
@@ -108,7 +115,21 @@ model::words! {
 /// ended is replayed once in the same way. Everything else is charged, including requests that were
 /// never sent: refused connections that all move to the remaining servers are exactly the storm
 /// that the budget prevents.
-pub fn decide(failed: &Failed, budget: &RetryBudget, terms: BudgetTerms, now: Moment) -> Verdict {
+///
+/// Retries of responses may use a part of the budget only: which statuses a server answers with is often
+/// up to the client, and failures that are not must find some of it left.
+pub fn decide(failed: &Failed, budget: &RetryBudget, now: Moment) -> Verdict {
+    let is_response = failed.cause == Cause::HttpResponseStatus;
+    let terms = if is_response { BudgetTerms::OF_RESPONSES } else { BudgetTerms::default() };
+    decide_within(failed, budget, terms, now)
+}
+
+fn decide_within(
+    failed: &Failed,
+    budget: &RetryBudget,
+    terms: BudgetTerms,
+    now: Moment,
+) -> Verdict {
     let stop = |why| Verdict::Stop { why };
     let remedy = remedy(failed.cause);
     if remedy == Remedy::None {
@@ -346,7 +367,7 @@ mod tests {
         ];
         for (failed, expected) in cases {
             let budget = RetryBudget::new();
-            let verdict = decide(&failed, &budget, BudgetTerms::default(), Moment::ZERO);
+            let verdict = decide(&failed, &budget, Moment::ZERO);
             assert_eq!(verdict, expected, "{failed:?}");
         }
     }
@@ -367,7 +388,7 @@ mod tests {
                     in_time: true,
                 };
                 let budget = RetryBudget::new();
-                let verdict = decide(&failed, &budget, BudgetTerms::default(), Moment::ZERO);
+                let verdict = decide(&failed, &budget, Moment::ZERO);
                 if matches!(verdict, Verdict::Retry { .. }) {
                     assert!(failed.idempotent && failed.body_kept, "{failed:?}");
                 }
@@ -379,7 +400,7 @@ mod tests {
     fn with_the_budget_spent_only_stale_connections_are_replayed() {
         let terms = BudgetTerms { share_percent: 0, floor_per_s: 0 };
         let budget = RetryBudget::new();
-        let ask = |failed| decide(&failed, &budget, terms, Moment::ZERO);
+        let ask = |failed| decide_within(&failed, &budget, terms, Moment::ZERO);
         let refused = failed(Evidence::NeverSent, REFUSED);
         assert_eq!(ask(refused), stop(WhyNot::BudgetSpent));
         assert_eq!(ask(failed(Evidence::NeverSent, STALE)), REPLAY);
@@ -408,7 +429,7 @@ mod tests {
                     shared_connection: rng.bool(),
                     in_time: rng.bool(),
                 };
-                match decide(&failed, &budget, BudgetTerms::default(), Moment::ZERO) {
+                match decide(&failed, &budget, Moment::ZERO) {
                     Verdict::Stop { .. } => break,
                     Verdict::Retry { counts: true, .. } => attempts_left -= 1,
                     Verdict::Retry { counts: false, .. } => replays += 1,

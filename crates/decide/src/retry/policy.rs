@@ -1,4 +1,4 @@
-//! What the retries of a request follow, and the pause before each.
+//! The retry settings of a request, and the pause before each attempt.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct Policy<'a> {
 }
 
 impl<'a> Policy<'a> {
-    /// Returns what applies to a request of a route.
+    /// Returns the settings of the route, or where it has none those of the service.
     pub fn new(service: &'a Retries, route: &'a RouteRetries) -> Policy<'a> {
         let RouteRetries { attempts_max, statuses, backoff } = route;
         Policy {
@@ -38,7 +38,7 @@ impl<'a> Policy<'a> {
             return Duration::ZERO;
         }
         let factor = 1_u32.checked_shl(retried).unwrap_or(PAUSE_FACTOR_MAX).min(PAUSE_FACTOR_MAX);
-        (self.backoff * factor).mul_f64(1.0 + rng.f64() / 4.0)
+        self.backoff.min(Retries::BACKOFF_MAX).saturating_mul(factor).mul_f64(1.0 + rng.f64() / 4.0)
     }
 }
 

@@ -7,8 +7,8 @@
 //! them failing after the original reason is gone. Weir's retry budget bounds the share;
 //! clients that retry on their own come on top.
 //!
-//! **What to do.** Fix what fails: the causes say what. If the failures continue, lower `retries.max` until the
-//! servers have recovered.
+//! **What to do.** Fix what fails: the causes say what. If the failures continue, lower `retries.max`, or take
+//! statuses out of `retries.status`, until the servers have recovered.
 
 use crate::evidence::Units;
 use crate::facts::{Traffic, TrafficService};

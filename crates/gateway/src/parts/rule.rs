@@ -101,7 +101,7 @@ fn retries(retry: &Retry) -> RouteRetries {
     RouteRetries {
         attempts_max: retry.attempts.map(|attempts| attempts.min(Retries::ATTEMPTS_MAX)),
         statuses: Some(statuses).filter(|set| !set.0.is_empty()),
-        backoff: retry.backoff,
+        backoff: retry.backoff.map(|backoff| backoff.min(Retries::BACKOFF_MAX)),
     }
 }
 

@@ -22,7 +22,7 @@ impl Manager {
         match answer {
             Ok(Found { versions, is_experimental }) => {
                 self.discovery = None;
-                if self.resolver.set_experimental(is_experimental) {
+                if is_experimental.is_some_and(|is_it| self.resolver.set_experimental(is_it)) {
                     self.store.dirty.has_surroundings = true;
                     self.gather();
                 }

@@ -642,8 +642,7 @@ causes! {
     /// application.
     HttpUpgradeFailed = "http_upgrade_failed", Server, 502;
     /// The server answered with a status that is retried.
-    /// It is the cause of an earlier attempt, never of the whole exchange: the client got the response
-    /// of the last attempt.
+    /// It is the cause of an attempt that was followed by another, never of the whole exchange.
     ///
     /// A server that is overloaded, starts or stops answers 503; a proxy in front of it answers 502 or
     /// 504. The statuses are those in `retries.status` of the route or the service.

@@ -220,8 +220,8 @@ impl Attempt for Forwarding<'_, '_> {
         Some(self.exchange.scratch.response.status())
     }
 
-    fn discard(&mut self, slot: Slot, server: Box<ServerConnection>) {
-        self.drop_response(slot, server);
+    async fn discard(&mut self, slot: Slot, server: Box<ServerConnection>) {
+        self.drop_response(slot, server).await;
     }
 
     fn resend(&self) -> Resend {

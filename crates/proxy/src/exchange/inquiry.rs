@@ -14,8 +14,8 @@ use model::{Cause, ForwardRules, HttpVersion, RouteRetries, Service};
 use rustls::ClientConfig;
 use transport::http2::StreamError;
 use wire::http1::{
-    ChunkLimits, ChunkedDecoder, FIELDS_MAX, HeadLimits, INFORMATIONAL_MAX, Known, Parsed,
-    RequestHead, ResponseBody, ResponseHead, parse_request,
+    FIELDS_MAX, HeadLimits, INFORMATIONAL_MAX, Known, Parsed, RequestHead, ResponseBody,
+    ResponseHead, parse_request,
 };
 
 use super::Exchange;
@@ -242,12 +242,7 @@ impl<'x, 'a> Question<'x, 'a> {
         let body = self.response.body(false);
         let source = match body {
             ResponseBody::None => return Ok(Some(Vec::new())),
-            _ if server.stream.is_exchange() => Source::UntilClose,
-            ResponseBody::Length(length) => Source::Length(length),
-            ResponseBody::Chunked => {
-                Source::Chunked(Box::new(ChunkedDecoder::new(ChunkLimits::default())))
-            }
-            ResponseBody::UntilClose => Source::UntilClose,
+            body => Source::of(body, &server.stream),
         };
         let Question { exchange, limits, service, write_failed, .. } = self;
         let Client { stream, buffer, watchdog, .. } = &mut *exchange.client;
@@ -341,10 +336,11 @@ impl Attempt for Question<'_, '_> {
     }
 
     fn status(&self) -> Option<u16> {
-        Some(self.response.status())
+        // Another server must not overrule a verdict.
+        Some(self.response.status()).filter(|status| *status >= 500)
     }
 
-    fn discard(&mut self, slot: Slot, server: Box<ServerConnection>) {
+    async fn discard(&mut self, slot: Slot, server: Box<ServerConnection>) {
         self.keep_connection(&slot, server);
     }
 

@@ -1,14 +1,16 @@
 //! Forwards the response to the client, along with the rest of the request.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use decide::Slot;
 use decide::retry::leaves_work;
 use decide::reuse::Promise;
 use model::{Cause, Moment};
 use wire::grpc;
-use wire::http1::{ChunkLimits, ChunkedDecoder, Known, ResponseBody, ResponseHead, trailer};
+use wire::http1::{Known, ResponseBody, ResponseHead, trailer};
 
 use super::forward::Forwarding;
 use super::{Exchange, local};
@@ -20,9 +22,13 @@ use crate::failure;
 use crate::filter;
 use crate::head::{self, Additions, ResponseForm};
 use crate::pump::{Framing, Patience, Pump, PumpError, Source};
-use crate::scratch::Scratch;
 use crate::server_connection::ServerConnection;
-use crate::watchdog::Direction;
+use crate::watchdog::{Direction, Limits};
+
+/// How much of a response that the client does not get is read so that its connection can be kept…
+const DROPPED_BYTES_MAX: usize = 16 * 1024;
+/// …and how long that may take: connecting again costs no more.
+const DROPPED_MAX: Duration = Duration::from_millis(100);
 
 /// A response being forwarded to the client.
 struct Response {
@@ -70,13 +76,7 @@ impl Forwarding<'_, '_> {
         // that ends with an empty data frame.
         let source = match body {
             _ if nothing_follows => Source::Length(0),
-            ResponseBody::None => Source::Length(0),
-            _ if server.stream.is_exchange() => Source::UntilClose,
-            ResponseBody::Length(length) => Source::Length(length),
-            ResponseBody::Chunked => {
-                Source::Chunked(Box::new(ChunkedDecoder::new(ChunkLimits::default())))
-            }
-            ResponseBody::UntilClose => Source::UntilClose,
+            body => Source::of(body, &server.stream),
         };
         let framing = match form.chunked {
             _ if client.stream.is_exchange() => Framing::Stream,
@@ -186,27 +186,49 @@ impl Forwarding<'_, '_> {
         }
     }
 
-    /// Drops the response whose head is in `scratch.response`. The connection is kept if the body has
-    /// arrived with the head, as that of an error usually has.
-    pub(super) fn drop_response(&self, slot: Slot, mut server: Box<ServerConnection>) {
-        let Scratch { request, response, .. } = &*self.exchange.scratch;
-        let length = match response.body(request.is_head()) {
-            ResponseBody::None => Some(0),
-            ResponseBody::Length(length) => usize::try_from(length).ok(),
-            ResponseBody::Chunked | ResponseBody::UntilClose => None,
-        };
-        let length = length.filter(|length| *length <= server.buffer.len());
-        match length {
-            Some(length)
-                if self.upload.pump.is_done()
-                    && response.keep_alive()
-                    && !server.stream.is_exchange() =>
-            {
-                server.buffer.consume(length);
-                self.keep_connection(&slot, server, os::clock::now());
-            }
-            _ => abandon(self.service, slot, server),
+    /// Drops the response whose head is in `scratch.response`. The connection is kept if the body, usually
+    /// that of an error, is short and here soon.
+    pub(super) async fn drop_response(&mut self, slot: Slot, mut server: Box<ServerConnection>) {
+        if self.upload.pump.is_done()
+            && self.exchange.scratch.response.keep_alive()
+            && self.read_rest(&mut server).await
+        {
+            self.keep_connection(&slot, server, os::clock::now());
+        } else {
+            abandon(self.service, slot, server);
         }
+    }
+
+    /// Reads a body that the client does not get. Returns whether that was all of it, and another response
+    /// may follow.
+    async fn read_rest(&mut self, server: &mut ServerConnection) -> bool {
+        let Exchange { client, scratch, .. } = &mut *self.exchange;
+        let body = scratch.response.body(scratch.request.is_head());
+        if body == ResponseBody::UntilClose && !server.stream.is_exchange() {
+            return false;
+        }
+        let until = os::clock::now() + DROPPED_MAX;
+        let patience = Patience {
+            direction: Direction::Down,
+            read: (DROPPED_MAX, Cause::ConnectionReadTimeout),
+            write: (DROPPED_MAX, Cause::ConnectionWriteTimeout),
+        };
+        let source = Source::of(body, &server.stream);
+        let mut download = Pump::new(source, Framing::Raw, patience, Vec::new());
+        download.limit_bytes(DROPPED_BYTES_MAX as u64);
+        // A budget of its own: it is small and short-lived.
+        let mut charge = Charge::new(&Arc::default(), DROPPED_BYTES_MAX as u64);
+        let limits = Limits::default();
+        let Client { stream, buffer, watchdog, .. } = &mut **client;
+        let reading = poll_fn(|cx| {
+            let from = (&server.stream, &mut server.buffer);
+            let read = download.poll_read_ahead(cx, from, &limits, DROPPED_BYTES_MAX, &mut charge);
+            match read {
+                Poll::Ready(read) => Poll::Ready(read.is_ok()),
+                Poll::Pending => client_gone(stream, buffer, false, cx).map(|_| false),
+            }
+        });
+        watchdog.until(until, reading).await == Some(true) && download.has_read_all()
     }
 
     /// Returns the server's connection to the pool.

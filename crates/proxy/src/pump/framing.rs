@@ -1,6 +1,7 @@
 //! Message body framing, on the receiving and on the sending side.
 
-use wire::http1::{self, ChunkedDecoder};
+use transport::Stream;
+use wire::http1::{self, ChunkLimits, ChunkedDecoder, ResponseBody};
 
 /// How the end of a body is recognised on the receiving side.
 pub(crate) enum Source {
@@ -10,6 +11,21 @@ pub(crate) enum Source {
     Chunked(Box<ChunkedDecoder>),
     /// Until the sender closes, or its stream ends.
     UntilClose,
+}
+
+impl Source {
+    /// Returns that of a response's body on a connection.
+    pub(crate) fn of(body: ResponseBody, stream: &Stream) -> Source {
+        match body {
+            ResponseBody::None => Source::Length(0),
+            _ if stream.is_exchange() => Source::UntilClose,
+            ResponseBody::Length(length) => Source::Length(length),
+            ResponseBody::Chunked => {
+                Source::Chunked(Box::new(ChunkedDecoder::new(ChunkLimits::default())))
+            }
+            ResponseBody::UntilClose => Source::UntilClose,
+        }
+    }
 }
 
 /// How a body is framed on the sending side.

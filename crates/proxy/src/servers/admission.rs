@@ -92,12 +92,9 @@ impl Servers<'_> {
 
 /// Waits until `until` before another attempt, and returns when that was.
 pub(super) async fn pause(client: Place<'_>, until: Moment) -> Result<Moment, NoServer> {
-    let Place { stream, buffer, watchdog, entry, half_close, .. } = client;
-    entry.set(Phase::Queued);
+    let Place { stream, buffer, watchdog, half_close, .. } = client;
     let leaving = poll_fn(|cx| poll_left(stream, buffer, half_close, cx));
-    let left = watchdog.until(until, leaving).await;
-    entry.set(Phase::Busy);
-    match left {
+    match watchdog.until(until, leaving).await {
         Some(cause) => Err(cause.into()),
         None => Ok(os::clock::now()),
     }

@@ -74,8 +74,13 @@ impl<'a> Judgement<'a> {
                 self.report(held.at(), Blame::None, now);
                 self.report(here, Blame::None, now);
             }
-            // A request bound to a server by its cookie has no other server to compare with.
-            None if blame == Blame::Compared && !self.acquitted && !bound => {
+            // A request bound to a server by its cookie has no other server to compare with: nor does
+            // it count against one where it fails next.
+            None if blame == Blame::Compared && bound => {
+                self.acquitted = true;
+                self.report(here, Blame::None, now);
+            }
+            None if blame == Blame::Compared && !self.acquitted => {
                 self.held = Some(Held { endpoint: Arc::clone(endpoint), drawn, chosen_at });
             }
             held => {

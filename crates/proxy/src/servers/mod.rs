@@ -50,7 +50,7 @@ pub(crate) trait Attempt {
     }
 
     /// Drops that response, and keeps the connection if possible.
-    fn discard(&mut self, slot: Slot, server: Box<ServerConnection>) {
+    async fn discard(&mut self, slot: Slot, server: Box<ServerConnection>) {
         drop((slot, server));
     }
 
@@ -227,7 +227,7 @@ impl<'a> Servers<'a> {
                 Ok(server) => {
                     call.accepted(self, &slot, &server);
                     let Some(pause) = self.answered(call, &slot) else { return Ok((slot, server)) };
-                    call.discard(slot, server);
+                    call.discard(slot, server).await;
                     pause
                 }
                 Err(failure) => self.failed(call, slot, failure, (chosen_at, os::clock::now()))?,
@@ -235,6 +235,8 @@ impl<'a> Servers<'a> {
             now = os::clock::now();
             if !pause.is_zero() {
                 now = admission::pause(call.place(), now + pause).await?;
+                // It may have begun meanwhile, also by a reload.
+                self.refuse_in_maintenance(self.live.spec().maintenance)?;
             }
         }
     }
@@ -248,6 +250,8 @@ impl<'a> Servers<'a> {
             status: Some(status),
             sent: true,
             shared_connection: false,
+            // The server works, and has the state of the client's session.
+            keeps_server: slot.endpoint().is_named_by(self.affinity),
         };
         self.again(call, slot.endpoint(), &failed, os::clock::now())
     }
@@ -272,6 +276,7 @@ impl<'a> Servers<'a> {
             status: None,
             sent: failure.may_have_been_seen(),
             shared_connection: failure.ended_shared.is_some() && cause != Cause::HttpStreamRefused,
+            keeps_server: false,
         };
         match failure.server {
             Some(server) => abandon(self.service, slot, server),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use decide::retry::{self, BudgetTerms, Evidence, Failed, Policy, Verdict, WhyNot};
+use decide::retry::{self, Evidence, Failed, Policy, Verdict, WhyNot};
 use decide::{Endpoint, LiveService, Slot};
 use model::{Address, Cause, Moment};
 
@@ -37,6 +37,8 @@ pub(crate) struct Failure {
     pub(crate) sent: bool,
     /// Whether a connection that other requests also used ended with it.
     pub(crate) shared_connection: bool,
+    /// Whether the server still is the only one for the request: it has the client's session.
+    pub(crate) keeps_server: bool,
 }
 
 impl<'a> Tries<'a> {
@@ -79,11 +81,11 @@ impl<'a> Tries<'a> {
             body_kept: resend.kept,
             attempts_left: self.left(),
             replays: self.replays,
-            another_server: self.another_server(live, endpoint),
+            another_server: !failure.keeps_server && self.another_server(live, endpoint),
             shared_connection: failure.shared_connection,
             in_time: pause.is_zero() || ends.is_none_or(|ends| now + pause < ends),
         };
-        match retry::decide(&failed, live.retries(), BudgetTerms::default(), now) {
+        match retry::decide(&failed, live.retries(), now) {
             Verdict::Stop { why } => Err(why),
             Verdict::Retry { fresh_connection, avoid_server, counts } => {
                 // A connection that refuses streams is left alone anyway; others may be used.
@@ -97,7 +99,8 @@ impl<'a> Tries<'a> {
                 self.unreachable = unreachable.then(|| Arc::clone(endpoint));
                 if counts {
                     self.retried += 1;
-                    Ok(pause)
+                    let same_server = failure.status.is_some() && !avoid_server;
+                    Ok(if same_server { pause.max(retry::SAME_SERVER_PAUSE_MIN) } else { pause })
                 } else {
                     self.replays += 1;
                     Ok(Duration::ZERO)

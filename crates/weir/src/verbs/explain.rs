@@ -327,6 +327,7 @@ What to do
     fn pages_name_only_configuration_keys_that_exist() {
         const ACCESS_LOG: &[&str] = &[
             "detail",
+            "failed_attempts",
             "host",
             "path",
             "auth_ms",

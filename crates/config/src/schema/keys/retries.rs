@@ -16,23 +16,23 @@ const fn statuses(absent: Absent) -> KeySpec {
         "status",
         STATUSES,
         absent,
-        "The statuses of responses that fail an attempt, from 400 to 599: `503`, `\"5xx\"`, `\"502-504\"`, or a list of these. The client gets the response of the last attempt.",
+        "The statuses of responses that fail an attempt, from 400 to 599: `503`, `\"5xx\"`, `\"502-504\"`, or a list of these. Without another attempt, the client gets the response. Name only statuses that clients cannot provoke.",
     )
 }
 
 const fn backoff(absent: Absent) -> KeySpec {
     key(
         "backoff",
-        duration(Duration::ZERO, Duration::from_secs(60)),
+        duration(Duration::ZERO, Retries::BACKOFF_MAX),
         absent,
-        "The shortest pause before another attempt. It doubles with each attempt, up to ten times this value, and up to a quarter is added at random. If `timeouts.total` would pass meanwhile, there is no further attempt.",
+        "The shortest pause before another attempt. It doubles with each attempt, up to ten times this value, and up to a quarter is added at random. If `timeouts.total` or a gRPC deadline would pass meanwhile, there is no further attempt.",
     )
 }
 
 pub(super) static OF_SERVICE: TableSpec = TableSpec {
     heading: "retries of [service.NAME]",
     path: "service.NAME.retries",
-    doc: "Weir retries an idempotent request whose response has not begun, on another server if there is one. All retries of a service together are at most one in five requests, and three a second more. See docs/balancing.md.",
+    doc: "Weir retries an idempotent request whose response has not begun, on another server if there is one. All retries of a service together are limited to 20 % of its requests and 3 per second. See docs/balancing.md.",
     example: "[service.listings]\nretries = { max = 2, body_kept_max = \"64KiB\", status = [502, 503], backoff = \"50ms\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(

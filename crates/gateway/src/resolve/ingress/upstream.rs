@@ -249,7 +249,7 @@ fn retries(annotations: &mut Annotations<'_>) -> RouteRetries {
     }
     let statuses: StatusSet =
         words.iter().filter_map(status).map(|status| (status, status)).collect();
-    retries.statuses = Some(statuses).filter(|set| !set.0.is_empty());
+    retries.statuses = when.map(|_| statuses);
     retries.attempts_max = match tries {
         None => None,
         Some(0) => {

@@ -58,8 +58,11 @@ impl Index {
         let slots = (self.slots.len() * 2).max(8);
         let free = Slot { hash: 0, position: FREE };
         let old = std::mem::replace(&mut self.slots, vec![free; slots]);
-        for slot in old.into_iter().filter(|slot| slot.position != FREE) {
-            self.place(slot);
+        // Begins after a free slot: equal keys that were placed across the end of the slots keep their order.
+        let first = old.iter().position(|slot| slot.position == FREE).unwrap_or(0);
+        let (end, start) = old.split_at(first);
+        for slot in start.iter().chain(end).filter(|slot| slot.position != FREE) {
+            self.place(*slot);
         }
     }
 
@@ -125,5 +128,21 @@ pub(super) mod counting {
     /// Returns this thread's probes since the last call.
     pub(in super::super) fn take_probes() -> u32 {
         PROBES.replace(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equal_keys_the_first_one_is_found_wherever_it_lies() {
+        for hash in 0..8 {
+            let mut index = Index::default();
+            for position in 0..20 {
+                index.insert(hash, position);
+                assert_eq!(index.find(hash, |_| true), Some(0), "{hash} {position}");
+            }
+        }
     }
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use e2e::clients::{client, s_client};
 use e2e::{Authority, NAMESPACES, PEBBLE, PEBBLE_DNS, Process, Scene, Weir, find, http, wait};
+use rustix::process::Signal;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -318,12 +319,15 @@ fn an_order_survives_a_kill_and_an_upgrade() {
     let mut weir = Weir::start(&scene, &config);
     let order = || with_extension(&scene, "order");
     let first = wait::until("an order", PATIENCE, order);
+    // It must not look for the answers to its challenges while there is nobody to give them.
+    pebble.server.signal(Signal::STOP);
     let url = |file: &Path| std::fs::read_to_string(file).unwrap();
     let before = url(&first);
     weir.kill();
     weir.wait(PATIENCE);
 
     let mut weir = Weir::start(&scene, &config);
+    pebble.server.signal(Signal::CONT);
     assert_eq!(url(&first), before);
     let from = weir.log().len();
     let (_, successor) = weir.upgrade(PATIENCE);

@@ -193,6 +193,7 @@ export type Service = {
   servers: Array<Server>;
   unresolved: Array<UnresolvedServer>;
   source: ServiceSource | null;
+  wanted: WantedServers | null;
 };
 
 export type Queue = {
@@ -251,6 +252,12 @@ export type ServiceSource = {
   error: string | null;
   index: number | null;
   restored: boolean;
+};
+
+export type WantedServers = {
+  number: number | null;
+  reason: string;
+  why: string;
 };
 
 export type RouteExplanation = {
@@ -714,6 +721,7 @@ export type StateChanged = {
   servers: Array<Server>;
   unresolved: Array<UnresolvedServer>;
   source: ServiceSource | null;
+  wanted: WantedServers | null;
   fleet?: FleetConfirmation | null;
 };
 

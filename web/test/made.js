@@ -55,6 +55,7 @@ export function serviceState(name, servers, change = {}) {
     servers,
     unresolved: [],
     source: null,
+    wanted: null,
     ...change,
   };
 }

@@ -40,6 +40,20 @@ pub struct Service {
     pub unresolved: Vec<UnresolvedServer>,
     /// Where further servers come from; null: all of them are in the file.
     pub source: Option<ServiceSource>,
+    /// How many servers it should have; null: it has no `scaling`, or was not measured yet.
+    pub wanted: Option<WantedServers>,
+}
+
+/// How many servers a service should have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct WantedServers {
+    /// The number; null: its servers have no concurrency limit.
+    pub number: Option<u32>,
+    /// Why, for programs: a reason of docs/scaling.md.
+    pub reason: String,
+    /// Why, for people, with the figures.
+    pub why: String,
 }
 
 /// The source of a service's servers (service discovery).

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use admin_api::services::ServiceSource;
+use admin_api::services::{ServiceSource, WantedServers};
 use decide::Published;
 use tokio::sync::watch;
 
@@ -27,6 +27,11 @@ impl Context {
     /// Returns the sources of servers, by service.
     pub(crate) fn server_sources(&self) -> HashMap<Arc<str>, ServiceSource> {
         self.sources.server_sources.as_ref().map(|all| all()).unwrap_or_default()
+    }
+
+    /// Returns how many servers services should have, by service.
+    pub(crate) fn wanted_servers(&self) -> HashMap<Arc<str>, WantedServers> {
+        self.sources.wanted_servers.as_ref().map(|all| all()).unwrap_or_default()
     }
 
     /// Returns the configuration in force.

@@ -42,6 +42,7 @@ fn gauges<'a>(
     let services = views.iter().zip(&published.snapshot.services);
     let sources = &exposed.sources;
     let idle = sources.idle_connections.as_ref().map(|idle| idle());
+    let wanted = sources.wanted_servers.as_ref().map(|all| all()).unwrap_or_default();
     Gauges {
         version: exposed.version,
         generation: published.generation,
@@ -56,7 +57,12 @@ fn gauges<'a>(
         certificates: certificates(&published.snapshot),
         key_sets: sources.key_sets.as_ref().map(|sets| sets()).unwrap_or_default(),
         findings: findings(exposed),
-        services: services.map(|(view, spec)| service(exposed, view, spec)).collect(),
+        services: services
+            .map(|(view, spec)| {
+                let wanted_servers = wanted.get(&spec.name).and_then(|wanted| wanted.number);
+                ServiceGauges { wanted_servers, ..service(exposed, view, spec) }
+            })
+            .collect(),
         routes_in_maintenance: routes_in_maintenance(exposed, published),
         servers: views.iter().flat_map(|view| servers(view, idle.as_ref())).collect(),
         server_histograms: published.snapshot.metrics.server_histograms,
@@ -115,6 +121,7 @@ fn service<'a>(
         name: &service.name,
         queue_length: u64::from(service.queue_length),
         queue_length_max: u64::from(service.queue_length_max),
+        wanted_servers: None,
     }
 }
 

@@ -41,7 +41,7 @@ use admin_api::findings::Findings;
 use admin_api::fleet::{Fleet, FleetConfirmation};
 use admin_api::published::PublishedRoutes;
 use admin_api::receipt;
-use admin_api::services::ServiceSource;
+use admin_api::services::{ServiceSource, WantedServers};
 use admin_api::status::{Acme, Kubernetes, Registration};
 use decide::Registry;
 use history::History;
@@ -146,6 +146,8 @@ pub struct Sources {
     pub acme: Option<Source<Option<Acme>>>,
     /// The connection to Kubernetes, for `/api/v1/status` and `/metrics`; `None`: there is none.
     pub kubernetes: Option<Source<Kubernetes>>,
+    /// How many servers services should have, by service.
+    pub wanted_servers: Option<Source<HashMap<Arc<str>, WantedServers>>>,
     /// Whether servers may be changed now.
     pub switches: Switches,
 }
@@ -180,6 +182,7 @@ impl Default for Sources {
             fleet_order: None,
             acme: None,
             kubernetes: None,
+            wanted_servers: None,
             switches: Switches::default(),
         }
     }

@@ -6,8 +6,9 @@ use model::{
     Action, Address, Balance, Certificate, CheckKind, ClientCertificateMode, Consul, Content,
     ContentCoding, Discover, ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch, Fleet,
     GatewayExposure, Kubernetes, Listener, Log, LogSample, Maintenance, Nomad, Otlp, PathChange,
-    PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, RouteTagFormat, ServerSource,
-    Service, ServiceTls, Snapshot, SplitTarget, TcpSplit, Text, TlsMode, UnknownNames,
+    PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, RouteTagFormat, Scaling,
+    ServerSource, Service, ServiceTls, Snapshot, SplitTarget, TcpSplit, Text, TlsMode,
+    UnknownNames,
 };
 use serde_json::{Value, json};
 
@@ -364,6 +365,17 @@ fn server(server: &model::ServerSpec) -> Value {
     })
 }
 
+fn scaling(scaling: &Scaling) -> Value {
+    json!({
+        "servers_min": scaling.servers_min,
+        "servers_max": scaling.servers_max,
+        "utilization": scaling.utilization,
+        "in_flight_target": scaling.in_flight_target,
+        "scale_in_after_ms": millis(scaling.scale_in_after),
+        "idle_after_ms": millis(scaling.idle_after),
+    })
+}
+
 fn service(service: &Service) -> Value {
     let balance = service.balance.as_str();
     let hash = match &service.balance {
@@ -425,6 +437,7 @@ fn service(service: &Service) -> Value {
             "statuses": service.retries.statuses.to_string(),
             "backoff_ms": millis(service.retries.backoff),
         },
+        "scaling": service.scaling.as_ref().map(scaling),
         "idle_connections_max": service.idle_connections_max,
         "maintenance": maintenance(service.maintenance),
         "error_pages": error_pages(&service.error_pages),

@@ -36,6 +36,7 @@ mod preflight;
 mod preserved;
 mod probe_report;
 mod reload;
+mod scaler;
 pub mod serve;
 mod server_states;
 mod service_manager;

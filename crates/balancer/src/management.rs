@@ -17,6 +17,7 @@ use crate::changes::{Changes, Watch};
 use crate::exporter::Exporter;
 use crate::findings::Findings;
 use crate::not_admitted::SharedNotAdmitted;
+use crate::scaler::{Numbers, Scaler};
 use crate::sockets::Doors;
 use crate::traffic_history;
 use crate::traffic_rules::TrafficRules;
@@ -121,6 +122,18 @@ fn idle_connections(registry: &decide::Registry) -> HashMap<Address, u32> {
     endpoints.map(|endpoint| (endpoint.row.address, endpoint.slots.idle())).collect()
 }
 
+/// Starts the listener for metrics and the API, if they have addresses.
+fn open(
+    doors: Doors,
+    exposed: admin::Exposed,
+) -> Result<(Option<scrape::Handle>, Option<admin::Handle>), Vec<String>> {
+    let scrape = doors.metrics.map(|door| scrape::start(door, exposed.clone()));
+    let scrape = scrape.transpose().map_err(|error| vec![format!("metrics: {error}")])?;
+    let admin = doors.admin.map(|door| admin::start(door, exposed));
+    let admin = admin.transpose().map_err(|error| vec![format!("admin: {error}")])?;
+    Ok((scrape, admin))
+}
+
 impl Management {
     /// Starts the API and the listener for metrics if they have addresses, and metrics push if it has a
     /// target.
@@ -142,6 +155,8 @@ impl Management {
             counters: Arc::clone(counters),
             control: Arc::clone(&control),
         };
+        let changes = Changes::after(earlier);
+        let numbers = Numbers::default();
         let mut rules = TrafficRules::new(
             Arc::clone(registry),
             Arc::clone(counters),
@@ -149,11 +164,12 @@ impl Management {
             Arc::clone(&control),
             kubernetes.clone(),
         );
-        let changes = Changes::after(earlier);
         let mut watch = Watch::begin(Arc::clone(registry), findings.clone(), changes.clone());
+        let mut scaler = Scaler::new(counted.clone(), numbers.clone());
         let looks = move |history: &traffic_history::Shared| {
             rules.look(history);
             watch.look();
+            scaler.look();
         };
         let history_reader = traffic_history::start(counted, Arc::clone(&history), looks)
             .map_err(|error| vec![format!("history: {error}")])?;
@@ -168,6 +184,7 @@ impl Management {
             fleet_order: Some(Arc::new(move |wanted| fleet_orders::set(&orderer, wanted))),
             telemetry: Some(exporter.gauges(Arc::clone(registry))),
             kubernetes,
+            wanted_servers: Some(Arc::new(move || numbers.shown())),
             ..of_control(&control, not_admitted, of_workers(in_flight, sources))
         };
         let exposed = admin::Exposed {
@@ -179,12 +196,9 @@ impl Management {
             version: env!("CARGO_PKG_VERSION"),
         };
         exporter.expose(exposed.clone());
-        let metrics = |error| vec![format!("metrics: {error}")];
-        let scrape = doors.metrics.map(|door| scrape::start(door, exposed.clone()));
-        let scrape = scrape.transpose().map_err(metrics)?;
-        let admin = doors.admin.map(|door| admin::start(door, exposed));
-        let admin = admin.transpose().map_err(|error| vec![format!("admin: {error}")])?;
-        let push = push(snapshot, registry, counters).map_err(metrics)?;
+        let (scrape, admin) = open(doors, exposed)?;
+        let push = push(snapshot, registry, counters)
+            .map_err(|error| vec![format!("metrics: {error}")])?;
         Ok(Management {
             admin,
             scrape,

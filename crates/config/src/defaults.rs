@@ -145,6 +145,11 @@ pub(crate) const IDLE: Duration = secs(60);
 pub(crate) const KEEP_ALIVE: Duration = secs(60);
 pub(crate) const ATTEMPTS_MAX: u64 = 1;
 pub(crate) const BODY_KEPT_MAX_BYTES: u64 = 64_000;
+pub(crate) const SCALING_SERVERS_MIN: u64 = 1;
+/// This and the two below are the defaults of the function (`scaling::terms`), which says why.
+pub(crate) const SCALING_UTILIZATION: f64 = 0.7;
+pub(crate) const SCALING_SCALE_IN_AFTER: Duration = secs(300);
+pub(crate) const SCALING_IDLE_AFTER: Duration = secs(600);
 pub(crate) const MIRROR_SHARE: f64 = 1.0;
 pub(crate) const MIRROR_BODY_MAX_BYTES: u64 = 64_000;
 /// So many that a worker with thousands of clients does not close and reopen them, like `HAProxy`,

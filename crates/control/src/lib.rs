@@ -37,7 +37,7 @@ use tokio::sync::watch as latest;
 pub use discover::{Discovered, Source, SourceState, TagsState, saved_routes};
 pub use discovery::consul::register::CheckStatus;
 pub use fleet::{
-    DatagramCounts, FleetMember, FleetProblem, FleetState, Gate, OrdersState, RatesState,
+    DatagramCounts, FleetMember, FleetProblem, FleetState, Gate, Loads, OrdersState, RatesState,
     ShownOrder, SlotsState, TicketsState,
 };
 pub use order::{Confirmed, HandedOrder, NotOrdered};

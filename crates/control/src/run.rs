@@ -100,7 +100,8 @@ impl Loop {
             tickets,
             challenges: options.challenges,
             certificates: options.certificates,
-            news: Arc::default(),
+            loads: Arc::clone(status.loads()),
+            news: Arc::clone(status.loads().news()),
         };
         let fleet = Fleet::new(options.fleet, status.shared_fleet(), parts);
         Loop {

@@ -12,7 +12,7 @@ use model::histogram::{HistogramTotals, SharedHistogram};
 use model::{Address, PublishedRoute};
 
 use crate::discover::{Discovered, SharedTags, SourceState, TagsState};
-use crate::fleet::{FleetState, Shared as SharedFleet};
+use crate::fleet::{FleetState, Loads, Shared as SharedFleet};
 use crate::probe::{Heard, What};
 use crate::register::{RegistrationState, Registrations};
 
@@ -42,6 +42,7 @@ pub struct Status {
     registrations: Arc<Registrations>,
     tags: Arc<SharedTags>,
     fleet: Arc<SharedFleet>,
+    loads: Arc<Loads>,
     propagation: SharedHistogram,
     all_tried: Mutex<bool>,
     tried: Condvar,
@@ -140,6 +141,11 @@ impl Status {
     /// Returns the fleet as this member sees it; `None` without a fleet.
     pub fn fleet(&self) -> Option<Arc<FleetState>> {
         self.fleet.get()
+    }
+
+    /// Returns the loads of services, which the members of a fleet share.
+    pub fn loads(&self) -> &Arc<Loads> {
+        &self.loads
     }
 
     /// Returns the fleet, for the loop to write.

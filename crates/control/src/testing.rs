@@ -82,6 +82,7 @@ pub(crate) fn service(name: &str, servers: &[&str], check: Option<Check>) -> Ser
             total: None,
         },
         retries: Retries { attempts_max: 1, ..Retries::default() },
+        scaling: None,
         idle_connections_max: 1,
         tls: None,
         http: model::HttpVersion::Http11,

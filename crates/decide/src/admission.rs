@@ -118,7 +118,7 @@ impl LiveService {
             }
         }
         if endpoints.eligible.is_empty() {
-            return Admission::Refused(Refusal::NoServerReady);
+            return self.without_server(&endpoints, now);
         }
         let none_untried = !ask.avoid.is_empty() && endpoints.are_all(ask.avoid);
         let avoid = if none_untried { &[] } else { ask.avoid };
@@ -137,6 +137,19 @@ impl LiveService {
         self.refused.fetch_add(1, Relaxed);
         self.note_need(&self.settings.load().spec);
         Admission::Refused(Refusal::Full { retry_after: self.retry_after(now) })
+    }
+
+    /// Decides what happens to a request while no server takes new work. A service that may be scaled to
+    /// zero lets it wait: it is what makes the autoscaler start a server.
+    fn without_server(self: &Arc<Self>, endpoints: &Arc<Endpoints>, now: Moment) -> Admission {
+        let scaling = self.settings.load().spec.scaling;
+        if scaling.is_none_or(|scaling| scaling.servers_min > 0) {
+            return Admission::Refused(Refusal::NoServerReady);
+        }
+        self.join(None, &[], endpoints, now).unwrap_or_else(|| {
+            self.refused.fetch_add(1, Relaxed);
+            Admission::Refused(Refusal::Full { retry_after: self.retry_after(now) })
+        })
     }
 
     /// Returns how the server is chosen: by the service's algorithm, or at random during a trial. A

@@ -32,6 +32,8 @@ impl<'a> Message<'a> {
     /// The kind of which certificates a member has: the receiver's start, then the form of
     /// `keyring::certificates::wire`.
     pub const CERTIFICATES: u8 = 7;
+    /// The kind of loads of services: the receiver's start, then the form of `scaling::wire`.
+    pub const LOADS: u8 = 8;
 
     /// Returns the message in a payload; `None` if the payload is empty.
     pub fn read(payload: &'a [u8]) -> Option<Message<'a>> {

@@ -395,6 +395,7 @@ fn service() -> Service {
             total: None,
         },
         retries: Retries { attempts_max: 1, ..Retries::default() },
+        scaling: None,
         idle_connections_max: 1,
         tls: None,
         http: HttpVersion::Http11,

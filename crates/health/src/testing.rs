@@ -31,6 +31,7 @@ pub(crate) fn service(name: &str, check: &Check) -> Service {
             total: None,
         },
         retries: Retries { attempts_max: 1, ..Retries::default() },
+        scaling: None,
         idle_connections_max: 1,
         tls: None,
         http: HttpVersion::Http11,

@@ -33,4 +33,6 @@ pub struct Timings {
     pub first_byte: Duration,
     /// From the complete request head to the end.
     pub total: Duration,
+    /// Holding slots at servers, over all attempts.
+    pub worked: Duration,
 }

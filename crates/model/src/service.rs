@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Address, Affinity, Check, Discover, ErrorPage, HttpVersion, Maintenance, ProxyVersion,
+    Address, Affinity, Check, Discover, ErrorPage, HttpVersion, Maintenance, ProxyVersion, Scaling,
     ServerVersion, ServiceTls, StatusSet,
 };
 
@@ -42,6 +42,8 @@ pub struct Service {
     pub timeouts: ServiceTimeouts,
     /// When a failed request is retried.
     pub retries: Retries,
+    /// How the number of servers that it should have is computed; `None`: not at all.
+    pub scaling: Option<Scaling>,
     /// Maximum idle connections per server and worker.
     pub idle_connections_max: u32,
     /// TLS towards the servers; `None`: clear text.

@@ -90,6 +90,10 @@ pub struct ServiceCounters {
     pub attempts: Counter,
     /// Attempts after an exchange's first.
     pub retries: Counter,
+    /// Exchanges that were sent to a server and have ended.
+    pub worked: Counter,
+    /// The time for which those held slots at servers, in microseconds, as a sum.
+    pub worked_us: Counter,
     /// Bytes of request bodies (in TCP mode: from clients) forwarded to servers. Added as they
     /// flow.
     pub request_body_bytes: Counter,
@@ -138,6 +142,10 @@ impl ServiceCounters {
         self.exchanges.count(cause, status);
         self.attempts.add(u64::from(attempts));
         self.retries.add(u64::from(attempts.saturating_sub(1)));
+        if attempts > 0 {
+            self.worked.increment();
+            self.worked_us.add(u64::try_from(timings.worked.as_micros()).unwrap_or(u64::MAX));
+        }
         // A response head has arrived; a TCP connection has no response head, only an end.
         let answered = !timings.first_byte.is_zero() || cause == Cause::Completed;
         let whole = if answered { &self.total } else { &self.unanswered };

@@ -173,6 +173,8 @@ pub struct ServiceTotals {
     pub exchanges: ExchangeTotals,
     pub attempts: u64,
     pub retries: u64,
+    pub worked: u64,
+    pub worked_us: u64,
     pub request_body_bytes: u64,
     pub response_body_bytes: u64,
     pub connections_opened: u64,
@@ -193,6 +195,8 @@ impl ServiceTotals {
         for (total, counter) in [
             (&mut self.attempts, &counters.attempts),
             (&mut self.retries, &counters.retries),
+            (&mut self.worked, &counters.worked),
+            (&mut self.worked_us, &counters.worked_us),
             (&mut self.request_body_bytes, &counters.request_body_bytes),
             (&mut self.response_body_bytes, &counters.response_body_bytes),
             (&mut self.connections_opened, &counters.connections_opened),

@@ -269,6 +269,8 @@ impl Record {
         self.cause = cause;
         self.ended = os::clock::now();
         self.timings.total = self.ended - self.started;
+        let last = self.endpoint.as_ref().map(|_| self.ended - self.admitted_at);
+        self.timings.worked = self.failed.iter().map(|attempt| attempt.took).chain(last).sum();
     }
 }
 

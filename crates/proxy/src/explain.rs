@@ -130,6 +130,7 @@ pub(crate) mod tests {
                 total: None,
             },
             retries: Retries { attempts_max: 1, ..Retries::default() },
+            scaling: None,
             idle_connections_max: 8,
             tls: None,
             http: model::HttpVersion::Http11,

@@ -101,7 +101,7 @@ fn preview(
     let addresses: Vec<Address> = found.into_iter().map(|one| one.row.address).collect();
     let now = os::clock::now();
     let view = service.preview(&addresses, change, now);
-    Ok(Indented(services::of(&view, api.server_sources().remove(service.name()), now)))
+    Ok(Indented(services::of(&view, services::beside(api, service), now)))
 }
 
 /// Changes the service's server of that name or address. The change takes effect at once.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use admin_api::rounded;
 use admin_api::services::{
-    Listing, Queue, Server, Service, ServiceSource, Services, UnresolvedServer,
+    Listing, Queue, Server, Service, ServiceSource, Services, UnresolvedServer, WantedServers,
 };
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -22,10 +22,11 @@ pub(super) async fn all(State(api): Api) -> Indented<Services> {
 pub(super) fn all_of(api: &Context) -> Services {
     let now = os::clock::now();
     let published = api.published();
-    let sources = api.server_sources();
+    let mut sources = api.server_sources();
+    let mut wanted = api.wanted_servers();
     let services = published.services.iter().map(|service| {
-        let source = sources.get(service.name()).cloned();
-        of(&service.view(now), source, now)
+        let beside = (sources.remove(service.name()), wanted.remove(service.name()));
+        of(&service.view(now), beside, now)
     });
     Services { services: services.collect() }
 }
@@ -43,11 +44,18 @@ pub(super) async fn one(
 /// Describes a service as it is now.
 pub(super) fn now_of(api: &Context, service: &LiveService) -> Service {
     let now = os::clock::now();
-    of(&service.view(now), api.server_sources().remove(service.name()), now)
+    of(&service.view(now), beside(api, service), now)
+}
+
+/// What a service's view does not have: the source of its servers, and how many it should have.
+pub(super) type Beside = (Option<ServiceSource>, Option<WantedServers>);
+
+pub(super) fn beside(api: &Context, service: &LiveService) -> Beside {
+    (api.server_sources().remove(service.name()), api.wanted_servers().remove(service.name()))
 }
 
 /// Describes a service.
-pub(super) fn of(service: &ServiceView, source: Option<ServiceSource>, now: Moment) -> Service {
+pub(super) fn of(service: &ServiceView, (source, wanted): Beside, now: Moment) -> Service {
     Service {
         name: service.name.to_string(),
         eligible: service.endpoints.iter().filter(|server| server.eligible).count(),
@@ -62,6 +70,7 @@ pub(super) fn of(service: &ServiceView, source: Option<ServiceSource>, now: Mome
         servers: service.endpoints.iter().map(|one| server(one, now)).collect(),
         unresolved: service.unresolved.iter().map(unresolved).collect(),
         source,
+        wanted,
     }
 }
 

@@ -21,7 +21,7 @@ use admin_api::published::{PublishedRoute, PublishedRoutes, TagSource};
 use admin_api::receipt::{
     HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade, UpgradeResult,
 };
-use admin_api::services::{RefusedEntry, ServiceSource};
+use admin_api::services::{RefusedEntry, ServiceSource, WantedServers};
 use admin_api::status::{
     Acme, AcmeCertificate, AcmeFailure, AcmeRefusal, Kubernetes, Registration,
 };
@@ -283,9 +283,19 @@ fn probe() -> ProbeGauges {
     }
 }
 
+fn wanted_servers() -> HashMap<Arc<str>, WantedServers> {
+    let wanted = WantedServers {
+        number: Some(13),
+        reason: "more_load".to_owned(),
+        why: "840 requests/s".to_owned(),
+    };
+    HashMap::from([(Arc::from("listings"), wanted)])
+}
+
 /// Everything that the API can be connected to, with something to show.
 pub(crate) fn sources() -> Sources {
     Sources {
+        wanted_servers: Some(Arc::new(wanted_servers)),
         plan: Arc::new(plan),
         configuration: Arc::new(|snapshot| json!({ "zone": snapshot.zone.as_deref() })),
         probes: Arc::new(|| vec![probe()]),

@@ -17,6 +17,7 @@ use crate::background::Background;
 const BEGUN_MAX: Duration = Duration::from_secs(3);
 
 /// The sources of the counters.
+#[derive(Clone)]
 pub(crate) struct Sources {
     pub(crate) registry: Arc<decide::Registry>,
     pub(crate) counters: Arc<observe::Registry>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use model::{
     Affinity, Balance, Check, CheckKind, HashKey, HttpVersion, PassiveHealth, Pattern, QueueLimits,
-    Retries, ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, ZonePolicy,
+    Retries, Scaling, ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, ZonePolicy,
 };
 
 use super::{Changes, Words, or, time, yes_no};
@@ -93,6 +93,7 @@ fn words(old: &Service, new: &Service) -> Words {
         slow_start,
         timeouts,
         retries: Retries { attempts_max, body_kept_max_bytes, statuses, backoff },
+        scaling,
         idle_connections_max,
         tls,
         http,
@@ -128,6 +129,7 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("retries.body_kept_max", body_kept_max_bytes, kept, |n| show_size(u64::from(*n)));
     words.value("retries.status", statuses, &new.retries.statuses, super::statuses);
     words.value("retries.backoff", backoff, &new.retries.backoff, time);
+    words.value("scaling", scaling, &new.scaling, |it| or(it.as_ref().map(scaling_text), "off"));
     let idle_max = &new.idle_connections_max;
     words.value("idle_connections_max", idle_connections_max, idle_max, u32::to_string);
     super::tls::service(tls.as_deref(), new.tls.as_deref(), &mut words);
@@ -142,6 +144,25 @@ fn words(old: &Service, new: &Service) -> Words {
     words.hidden("error_page", error_pages, &new.error_pages);
     super::discover::words("discover", discover.as_deref(), new.discover.as_deref(), &mut words);
     words
+}
+
+fn scaling_text(scaling: &Scaling) -> String {
+    let Scaling {
+        servers_min,
+        servers_max,
+        utilization,
+        in_flight_target,
+        scale_in_after,
+        idle_after,
+    } = scaling;
+    let target = match in_flight_target {
+        Some(target) => format!("{target} requests in flight each"),
+        None => format!("utilization {utilization}"),
+    };
+    let (scale_in, idle) = (show_duration(*scale_in_after), show_duration(*idle_after));
+    format!(
+        "{servers_min} to {servers_max} servers, {target}, fewer after {scale_in}, idle after {idle}"
+    )
 }
 
 fn timeout_words(old: &ServiceTimeouts, new: &ServiceTimeouts, words: &mut Words) {

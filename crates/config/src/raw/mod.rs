@@ -24,6 +24,7 @@ mod register;
 mod registries;
 mod retries;
 mod route;
+mod scaling;
 pub(crate) mod service;
 mod statuses;
 mod table;

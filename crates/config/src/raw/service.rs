@@ -11,6 +11,7 @@ use model::{
 use toml::de::DeValue;
 
 use super::retries;
+use super::scaling;
 use super::table::Table;
 use super::{
     RawServerSpans, RawService, discover, error_page, http, maintenance, name, net, paths, probe,
@@ -36,6 +37,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     let has_tls = table.peek("tls").is_some();
     let affinity_span = table.own_key_span("affinity");
     let (affinity, affinity_key) = table.table("affinity").map_or((None, None), affinity);
+    let scaling = table.table("scaling").map(|table| scaling::read(table, limit_meant));
     let raw = RawService {
         name: at.span,
         in_flight_max: in_flight_max.as_ref().map(|at| at.span.clone()),
@@ -66,6 +68,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
             slow_start: table.duration_if("slow_start").map(|at| at.value),
             timeouts: timeouts(table.table("timeouts")),
             retries: retries::of_service(table.table("retries")),
+            scaling,
             idle_connections_max: table.integer("idle_connections_max").value,
             // Built from `tls` by `files`.
             tls: None,

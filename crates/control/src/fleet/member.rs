@@ -14,12 +14,12 @@ use health::shared::exchange::Exchange;
 use model::Moment;
 use tokio::net::UdpSocket;
 
-use super::Parts;
 use super::orders::FleetOrders;
 use super::rates::SharedRates;
 use super::secrets::Secrets;
 use super::slots::SharedSlots;
 use super::state::{DatagramCounts, FleetMember, FleetState};
+use super::{Loads, Parts};
 use crate::probe::{Heard, Prober};
 
 /// The version of the messages that this program knows, which members tell each other.
@@ -48,6 +48,7 @@ pub(super) struct Member {
     rates: SharedRates,
     orders: FleetOrders,
     secrets: Secrets,
+    loads: Arc<Loads>,
     /// The list of members has changed since it was applied to the shared probes.
     is_changed: bool,
     /// Other members of the zone: where they are, and the starts of their processes.
@@ -117,6 +118,7 @@ impl Member {
             rates,
             orders,
             secrets,
+            loads: Arc::clone(&parts.loads),
             is_changed: false,
             peers: Vec::new(),
             counts: DatagramCounts::default(),
@@ -243,6 +245,8 @@ impl Member {
         self.send_rates(&messages);
         let messages = self.orders.turn(now);
         self.send_all(Message::ORDERS, &messages);
+        let messages = self.loads.take();
+        self.send_to_others(Message::LOADS, &messages);
         for (kind, message) in self.secrets.tick(now) {
             self.send_to_others(kind, &[message]);
         }
@@ -354,6 +358,7 @@ impl Member {
             },
             Message::SLOTS => self.slots.on_message(other, bytes, now),
             Message::RATES => self.rates.on_message(other, bytes, now),
+            Message::LOADS => self.loads.on_message(from, bytes, now),
             Message::TICKETS => self.secrets.on_tickets(other, bytes, now),
             Message::CERTIFICATES => self.secrets.on_certificates(other, bytes, now),
             Message::ORDERS => {
@@ -416,6 +421,7 @@ impl Member {
         self.rates.set_live(self.membership.members());
         self.orders.set_live(self.membership.members(), now);
         self.secrets.set_live(self.membership.members(), now);
+        self.loads.retain(|member| self.others.contains_key(&member));
         let own = self.membership.own();
         let peers = self.membership.members().filter(|other| other.zone == own.zone);
         self.peers = peers.map(|other| (other.address, other.start)).collect();

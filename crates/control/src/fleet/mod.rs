@@ -1,5 +1,5 @@
 //! This balancer as a member of its fleet: its socket, the list of the others, and the health checks, servers'
-//! slots, rate limits, states of servers, session ticket keys and certificates that they share.
+//! slots, rate limits, states of servers, loads of services, session ticket keys and certificates that they share.
 //!
 //! Nothing is sent before [`Fleet::serve`]: until then a predecessor may be the member of this name. The
 //! crate `fleet` decides who the members are, `health::shared` who probes what, `lend` who may use how many slots,
@@ -8,6 +8,7 @@
 
 mod certificates;
 mod channel;
+mod loads;
 mod member;
 mod orders;
 mod problems;
@@ -31,6 +32,7 @@ use tokio::sync::Notify;
 use crate::discover::MemberAddress;
 use crate::order::{Confirmed, HandedOrder, NotOrdered};
 use crate::probe::{Heard, Prober};
+pub use loads::Loads;
 use member::Member;
 pub use orders::{Gate, OrdersState, ShownOrder};
 use problems::Problems;
@@ -59,6 +61,8 @@ pub(crate) struct Parts {
     pub(crate) challenges: Arc<Challenges>,
     /// The certificates of this process that are obtained by ACME, and those of others.
     pub(crate) certificates: Arc<SharedCertificates>,
+    /// The loads of services.
+    pub(crate) loads: Arc<Loads>,
     /// Notified when a worker needs or frees a slot that the fleet shares, a fetch ends, or certificates or challenges of
     /// this process change.
     pub(crate) news: Arc<Notify>,
@@ -177,6 +181,7 @@ impl Fleet {
         }
         self.bound = None;
         (self.serves, self.has_ended) = (false, true);
+        self.parts.loads.retain(|_| false);
         prober.share(None, now);
         self.shown.set(None);
     }

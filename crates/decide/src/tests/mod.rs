@@ -61,6 +61,7 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
             total: None,
         },
         retries: Retries { attempts_max: 1, ..Retries::default() },
+        scaling: None,
         idle_connections_max: 8,
         tls: None,
         http: model::HttpVersion::Http11,

@@ -295,6 +295,8 @@ pub struct ServiceGauges<'a> {
     pub queue_length_max: u64,
     /// Whether it is in maintenance.
     pub maintenance: bool,
+    /// How many servers it should have, if that is computed.
+    pub wanted_servers: Option<u32>,
 }
 
 /// One server of one service.

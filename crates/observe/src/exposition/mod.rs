@@ -220,6 +220,10 @@ fn write_services(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families)
             mirrored.sample(&[("service", name), ("result", &result.as_str())], count);
         }
     }
+    write_service_gauges(gauges, families);
+}
+
+fn write_service_gauges(gauges: &Gauges<'_>, families: &mut Families) {
     let mut length =
         families.family("weir_queue_length", Kind::Gauge, None, "Requests waiting for a slot.");
     for service in &gauges.services {
@@ -242,6 +246,17 @@ fn write_services(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families)
     );
     for service in &gauges.services {
         maintenance.sample(&[("service", &service.name)], u64::from(service.maintenance));
+    }
+    let mut wanted = families.family(
+        "weir_service_wanted_servers",
+        Kind::Gauge,
+        None,
+        "How many servers the service should have, computed from its load over the whole fleet (scaling).",
+    );
+    for service in &gauges.services {
+        if let Some(number) = service.wanted_servers {
+            wanted.sample(&[("service", &service.name)], u64::from(number));
+        }
     }
     let mut maintenance = families.family(
         "weir_route_maintenance",

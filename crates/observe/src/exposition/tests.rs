@@ -311,6 +311,7 @@ fn gauges() -> Gauges<'static> {
             present: 2,
         }],
         services: vec![ServiceGauges {
+            wanted_servers: Some(13),
             name: "listings",
             queue_length: 7,
             queue_length_max: 200,

@@ -37,6 +37,7 @@ fn record() -> AccessRecord<'static> {
             connect: Duration::from_micros(250),
             first_byte: Duration::from_micros(301_002),
             total: Duration::from_micros(301_234),
+            worked: Duration::from_micros(301_234),
         },
         request_bytes: 0,
         response_bytes: 50_000,

@@ -16,6 +16,7 @@ mod otlp;
 mod registries;
 mod retries;
 mod route;
+mod scaling;
 mod service;
 mod tls;
 

@@ -8,6 +8,7 @@ use super::discover::DISCOVER;
 use super::error_page::{ERROR_PAGES, STATUSES};
 use super::maintenance::MAINTENANCE;
 use super::retries;
+use super::scaling::SCALING;
 use super::tls::SERVICE_TLS;
 use super::{
     ADDRESS_OR_SOCKET, DAY, FIELD_NAME, HOST, MILLI, NAME, PATH, SECRET, TEXT, TIMEOUT, U32_MAX,
@@ -100,6 +101,12 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
             Kind::Table(&retries::OF_SERVICE),
             Absent::Then("as if empty"),
             "When a failed request is retried.",
+        ),
+        key(
+            "scaling",
+            Kind::Table(&SCALING),
+            Absent::Then("no number is computed"),
+            "How many servers it should have, for an autoscaler.",
         ),
         key(
             "idle_connections_max",

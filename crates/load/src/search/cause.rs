@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 
 use load_report::run::{HostSecond, RanOut, Run, Second, Whose};
 
+use crate::verdict::own_syns_repeated;
+
 /// A machine of which less is used has CPU left.
 const CPU_FREE_PERCENT: f64 = 90.0;
 /// Packets smaller than this, on the mean, make a rate one of packets rather than of bits.
@@ -64,7 +66,7 @@ impl Facts {
         let is_reckoned = packets < 1.0;
         let (bytes, packets) =
             if is_reckoned { reckoned(run, seconds) } else { (rx.max(tx), packets) };
-        let syns: u64 = run.host_seconds.iter().map(|second| second.syn_retransmissions).sum();
+        let syns = own_syns_repeated(run, &run.host_seconds);
         let refused = run.totals.statuses.iter().filter(|(status, _)| status.as_str() >= "500");
         let phases = &run.latency.phases;
         Facts {

@@ -1,8 +1,9 @@
 //! Determines from a run's figures which resource was exhausted, and on which side. Pure.
 
+use crate::engine::Failure;
 use crate::engine::Outcome;
 use crate::engine::plan::Plan;
-use load_report::run::{RanOut, Run, Whose};
+use load_report::run::{HostSecond, RanOut, Run, Whose};
 
 /// Below it a run has not sent what it was asked for.
 pub const ACHIEVED_MIN: f64 = 0.99;
@@ -16,6 +17,9 @@ const LATE_SHARE: f64 = 0.01;
 const SYN_LOSS_SHARE: f64 = 0.01;
 /// Fewer are chance.
 const SYNS_MIN: u64 = 10;
+/// A connection whose SYN was repeated took a second, the kernel's first timeout (RFC 6298 section 2.1);
+/// less, since a wake-up may be early.
+const SYN_REPEATED_MS: f64 = 990.0;
 /// In so many of a run's seconds, at least.
 const SHARE_OF_SECONDS: f64 = 0.5;
 
@@ -74,7 +78,7 @@ pub fn of_run(run: &Run, plan: &Plan, outcome: &Outcome) -> Vec<RanOut> {
 /// Whether so many SYNs had to be repeated that it is no accident: the server's queue of new connections
 /// is full, or a limit on them, there or on the way, drops SYNs.
 fn syns_repeated(run: &Run) -> Option<String> {
-    let syns: u64 = run.host_seconds.iter().map(|second| second.syn_retransmissions).sum();
+    let syns = own_syns_repeated(run, &run.host_seconds);
     let made = run.totals.connections;
     let is_share = syns as f64 > made.max(1) as f64 * SYN_LOSS_SHARE;
     (syns >= SYNS_MIN && is_share).then(|| {
@@ -84,6 +88,15 @@ fn syns_repeated(run: &Run) -> Option<String> {
             run.latency.phases.connect.p99_ms
         )
     })
+}
+
+/// Returns the SYNs that were repeated in these seconds of a run. The kernel counts those of all
+/// programs; if every connection of the run was made within a second, none is the run's.
+pub(crate) fn own_syns_repeated(run: &Run, seconds: &[HostSecond]) -> u64 {
+    let all_quick = run.totals.connections > 0
+        && run.latency.phases.connect.max_ms < SYN_REPEATED_MS
+        && !run.totals.errors_by_kind.contains_key(Failure::ConnectTimeout.as_str());
+    if all_quick { 0 } else { seconds.iter().map(|second| second.syn_retransmissions).sum() }
 }
 
 /// Whether fewer requests began than were intended.
@@ -113,7 +126,7 @@ pub(crate) fn threads_full(run: &Run) -> Option<String> {
 
 /// A machine without spare CPU slows down the load generator.
 fn machine_full(run: &Run) -> Option<String> {
-    let used = |s: &&load_report::run::HostSecond| {
+    let used = |s: &&HostSecond| {
         let used = s.cpu_user_percent + s.cpu_system_percent + s.cpu_steal_percent;
         used >= MACHINE_FULL_PERCENT
     };
@@ -129,20 +142,23 @@ fn machine_full(run: &Run) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use load_report::run::HostSecond;
 
     #[test]
     fn repeated_syns_are_told_when_they_are_no_chance() {
-        let evidence_of = |syns: u64, connections: u64| {
+        let evidence_within = |connect_ms: f64, syns: u64, connections: u64| {
             let second = HostSecond { syn_retransmissions: syns, ..HostSecond::default() };
             let mut run = Run { host_seconds: vec![second; 4], ..Run::default() };
             run.totals.connections = connections;
+            run.latency.phases.connect.max_ms = connect_ms;
             syns_repeated(&run)
         };
+        let evidence_of = |syns, connections| evidence_within(1_003.0, syns, connections);
         let evidence = evidence_of(100, 800).expect("half of them");
         assert!(evidence.starts_with("400 SYNs were repeated for 800 connections"), "{evidence}");
         assert_eq!(evidence_of(100, 100_000), None, "fewer than one in a hundred");
         assert_eq!(evidence_of(2, 8), None, "a few");
         assert!(evidence_of(100, 0).is_some(), "none was made");
+        assert_eq!(evidence_within(3.0, 100, 800), None, "those of another program");
+        assert!(evidence_within(0.0, 100, 0).is_some(), "none was made");
     }
 }

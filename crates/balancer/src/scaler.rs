@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use crate::traffic_history::Sources;
 use admin_api::services::WantedServers;
-use control::Loads;
 use decide::{Endpoint, LiveService};
-use model::{Cause, LimitScope, Moment, Scaling};
+use model::{LimitScope, Moment, Scaling};
 use observe::ServiceTotals;
 use scaling::{Capacity, Counts, Load, Memory, Terms, Wanted, wanted};
 
@@ -58,6 +57,8 @@ struct Measured {
     occupied_us: u64,
     /// The latest readings, the oldest first.
     readings: VecDeque<(Moment, Counts)>,
+    /// The mean limit of the servers at one balancer, as last known.
+    limit: Option<f64>,
     memory: Memory,
 }
 
@@ -110,50 +111,55 @@ impl Scaler {
     fn compute(&mut self, scaled: &[(&Arc<LiveService>, Scaling)], now: Moment) {
         let totals = self.sources.counters.totals();
         let nothing = ServiceTotals::default();
-        let mut loads: HashMap<Arc<str>, Load> = HashMap::new();
+        let mut own: HashMap<Arc<str>, Load> = HashMap::new();
         for (service, _) in scaled {
-            let Some(measured) = self.services.get_mut(service.name()) else { continue };
-            let totals = totals.services.get(service.name()).unwrap_or(&nothing);
-            if let Some(load) = measured.read(service, totals, now) {
-                loads.insert(Arc::clone(service.name()), load);
+            let name = service.name();
+            let Some(measured) = self.services.get_mut(name) else { continue };
+            let totals = totals.services.get(name).unwrap_or(&nothing);
+            let counts = Counts {
+                arrivals: totals.asked,
+                refusals: totals.unserved,
+                completions: totals.worked,
+                worked_us: totals.worked_us,
+                occupied_us: measured.occupied_us,
+                waiting: service.queue_length(),
+            };
+            if let Some(load) = measured.add(counts, now) {
+                own.insert(Arc::clone(name), load);
             }
         }
         let shared = self.sources.control.loads();
-        shared.set_own(loads.clone());
-        let mut numbers = BTreeMap::new();
+        shared.set_own(own.clone());
+        let mut numbers = self.numbers.lock();
+        numbers.retain(|name, _| self.services.contains_key(name));
         for (service, scaling) in scaled {
             let name = service.name();
-            let (Some(load), Some(measured)) = (loads.get(name), self.services.get_mut(name))
-            else {
+            let (Some(load), Some(measured)) = (own.get(name), self.services.get_mut(name)) else {
                 continue;
             };
-            let wanted = measured.wanted(service, scaling, *load, shared, now);
-            numbers.insert(Arc::clone(name), wanted);
-        }
-        let mut shown = self.numbers.lock();
-        for (name, wanted) in &numbers {
-            let before = shown.get(name).map(|before| before.servers);
+            let mut loads = shared.of_others(name, now);
+            loads.push(*load);
+            let wanted = measured.wanted(service, scaling, &loads, now);
+            let before = numbers.get(name).map(|before| before.servers);
             if before != Some(wanted.servers) {
                 tracing::info!(service = %name, servers = wanted.servers, reason = wanted.reason.word(), "wanted servers: {wanted}");
             }
+            numbers.insert(Arc::clone(name), wanted);
         }
-        *shown = numbers;
     }
 }
 
 impl Measured {
-    /// Reads the counters. Returns the load since the oldest reading that counts.
-    fn read(&mut self, service: &LiveService, totals: &ServiceTotals, now: Moment) -> Option<Load> {
-        let endpoints = service.endpoints();
-        let mut counts = counts(totals, in_flight(&endpoints.all), service.queue_length());
-        counts.occupied_us = self.occupied_us;
-        if let Some((_, before)) = self.readings.back() {
-            // A request that has just ended may be in neither of the two numbers.
-            counts.arrivals = counts.arrivals.max(before.arrivals);
-            if counts.completions < before.completions {
-                // The counters began again.
-                self.readings.clear();
-            }
+    /// Adds a reading. Returns the load since the oldest one that counts.
+    fn add(&mut self, counts: Counts, now: Moment) -> Option<Load> {
+        let restarted = |before: &Counts| {
+            counts.arrivals < before.arrivals
+                || counts.completions < before.completions
+                || counts.worked_us < before.worked_us
+        };
+        // The service was removed and added again.
+        if self.readings.back().is_some_and(|(_, before)| restarted(before)) {
+            self.readings.clear();
         }
         let first = self.readings.front().copied();
         self.readings.push_back((now, counts));
@@ -164,24 +170,29 @@ impl Measured {
         counts.since(&earlier, now.since(at))
     }
 
+    /// Computes the number from the loads of all members.
     fn wanted(
         &mut self,
         service: &LiveService,
         scaling: &Scaling,
-        own: Load,
-        loads: &Loads,
+        loads: &[Load],
         now: Moment,
     ) -> Wanted {
-        let others = loads.of_others(service.name(), now);
-        let members = 1 + u32::try_from(others.len()).unwrap_or(u32::MAX - 1);
-        let load = others.into_iter().chain([own]).sum();
-        let endpoints = service.endpoints();
-        let ready: Vec<&Arc<Endpoint>> =
-            endpoints.all.iter().filter(|endpoint| endpoint.is_ready()).collect();
-        let servers = u32::try_from(ready.len()).unwrap_or(u32::MAX);
-        let capacity = match scaling.in_flight_target {
-            Some(target) => Capacity::InFlightTarget(target),
-            None => capacity(&service.spec(), &ready, members),
+        let (endpoints, spec) = (service.endpoints(), service.spec());
+        let ready = || endpoints.all.iter().filter(|endpoint| endpoint.is_ready());
+        let limit = limit(&spec, ready()).or_else(|| limit(&spec, endpoints.all.iter()));
+        // Without a server, those that come back will be like those that were there.
+        self.limit = limit.or(self.limit).filter(|_| has_limits(&spec, &endpoints.all));
+        let capacity = match (scaling.in_flight_target, self.limit) {
+            (Some(target), _) => Capacity::InFlightTarget(target),
+            (None, None) => Capacity::Unknown,
+            (None, Some(limit)) => {
+                let members = match spec.in_flight_scope {
+                    LimitScope::Fleet => 1.0,
+                    LimitScope::Balancer => spread(loads),
+                };
+                Capacity::Limit((limit * members).round() as u32)
+            }
         };
         let terms = Terms {
             utilization: scaling.utilization,
@@ -189,54 +200,87 @@ impl Measured {
             idle: scaling.idle_after,
             ..Terms::new(capacity, scaling.servers_min, scaling.servers_max)
         };
+        let servers = u32::try_from(ready().count()).unwrap_or(u32::MAX);
+        let load = loads.iter().copied().sum();
         wanted(&load, servers, &terms, &mut self.memory, now.since(Moment::ZERO))
     }
 }
 
-/// Returns what one server can do at once: the mean of the servers' limits. Each of the fleet's members has its own
-/// limit, unless they share it.
-fn capacity(spec: &model::Service, ready: &[&Arc<Endpoint>], members: u32) -> Capacity {
-    let limit = |endpoint: &&Arc<Endpoint>| endpoint.row.in_flight_max.or(spec.in_flight_max);
-    let limits: Option<Vec<u32>> = match ready {
-        [] => spec.in_flight_max.map(|max| vec![max]),
-        ready => ready.iter().map(limit).collect(),
-    };
-    let Some(limits) = limits else { return Capacity::Unknown };
-    let sum: u64 = limits.iter().copied().map(u64::from).sum();
-    let mean = sum.div_ceil(limits.len().max(1) as u64);
-    let each = match spec.in_flight_scope {
-        LimitScope::Fleet => 1,
-        LimitScope::Balancer => members,
-    };
-    Capacity::Limit(u32::try_from(mean).unwrap_or(u32::MAX).saturating_mul(each))
+/// Returns the mean limit of these servers at one balancer; `None` if there are none.
+fn limit<'a>(
+    spec: &model::Service,
+    endpoints: impl Iterator<Item = &'a Arc<Endpoint>>,
+) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for endpoint in endpoints {
+        sum += f64::from(endpoint.row.in_flight_max.or(spec.in_flight_max)?);
+        count += 1.0;
+    }
+    if count > 0.0 { Some(sum / count) } else { spec.in_flight_max.map(f64::from) }
+}
+
+/// Returns whether all of these servers have a limit.
+fn has_limits(spec: &model::Service, endpoints: &[Arc<Endpoint>]) -> bool {
+    let has =
+        |endpoint: &Arc<Endpoint>| endpoint.row.in_flight_max.or(spec.in_flight_max).is_some();
+    endpoints.iter().all(has)
+}
+
+/// Returns how many members' limits the load can use, where each has its own: as many as there are members if
+/// it is even, and one if all of it comes to one of them.
+fn spread(loads: &[Load]) -> f64 {
+    let arrivals = || loads.iter().map(|load| load.arrivals);
+    let most = arrivals().fold(0.0, f64::max);
+    if most > 0.0 { arrivals().sum::<f64>() / most } else { loads.len() as f64 }
 }
 
 fn in_flight(endpoints: &[Arc<Endpoint>]) -> u64 {
     endpoints.iter().map(|one| u64::from(one.slots.in_flight())).sum()
 }
 
-fn counts(totals: &ServiceTotals, in_flight: u64, waiting: u32) -> Counts {
-    let exchanges = &totals.exchanges;
-    let refused = [
-        Cause::QueueFull,
-        Cause::QueueWaitExceeded,
-        Cause::DestinationUnavailable,
-        Cause::DnsError,
-    ];
-    let ended = exchanges.sum() - exchanges.of_cause(Cause::Maintenance);
-    Counts {
-        arrivals: ended + in_flight + u64::from(waiting),
-        refusals: refused.into_iter().map(|cause| exchanges.of_cause(cause)).sum(),
-        completions: totals.worked,
-        worked_us: totals.worked_us,
-        occupied_us: 0,
-        waiting,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn counts(arrivals: u64) -> Counts {
+        Counts { arrivals, ..Counts::default() }
+    }
+
+    fn at(seconds: u64) -> Moment {
+        Moment::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_load_covers_the_last_readings() {
+        let mut measured = Measured::default();
+        assert_eq!(measured.add(counts(10), at(0)), None);
+        for (second, arrivals, expected) in
+            [(5, 20, 2.0), (10, 20, 1.0), (15, 40, 2.0), (20, 50, 2.0)]
+        {
+            let load = measured.add(counts(arrivals), at(second)).unwrap();
+            assert!((load.arrivals - expected).abs() < 1e-9, "{second}: {load:?}");
+        }
+        // The counters begin again.
+        assert_eq!(measured.add(counts(5), at(25)), None);
+        let load = measured.add(counts(10), at(30)).unwrap();
+        assert!((load.arrivals - 1.0).abs() < 1e-9, "{load:?}");
+    }
+
+    #[test]
+    fn members_without_load_add_no_slots() {
+        let loads = |arrivals: &[f64]| -> Vec<Load> {
+            arrivals.iter().map(|&arrivals| Load { arrivals, ..Load::default() }).collect()
+        };
+        for (arrivals, expected) in [
+            (&[10.0][..], 1.0),
+            (&[10.0, 0.0], 1.0),
+            (&[10.0, 10.0], 2.0),
+            (&[30.0, 10.0, 20.0], 2.0),
+            (&[0.0, 0.0], 2.0),
+        ] {
+            assert!((spread(&loads(arrivals)) - expected).abs() < 1e-9, "{arrivals:?}");
+        }
+    }
 
     #[test]
     fn the_defaults_of_the_configuration_are_those_of_the_function() {

@@ -118,7 +118,7 @@ impl LiveService {
             }
         }
         if endpoints.eligible.is_empty() {
-            return self.without_server(&endpoints, now);
+            return self.without_server(ask.avoid, &endpoints, now);
         }
         let none_untried = !ask.avoid.is_empty() && endpoints.are_all(ask.avoid);
         let avoid = if none_untried { &[] } else { ask.avoid };
@@ -139,14 +139,24 @@ impl LiveService {
         Admission::Refused(Refusal::Full { retry_after: self.retry_after(now) })
     }
 
+    /// Returns whether requests wait while no server takes new work.
+    pub(crate) fn waits_for_servers(&self) -> bool {
+        let scaling = self.settings.load().spec.scaling;
+        scaling.is_some_and(|scaling| scaling.servers_min == 0)
+    }
+
     /// Decides what happens to a request while no server takes new work. A service that may be scaled to
     /// zero lets it wait: it is what makes the autoscaler start a server.
-    fn without_server(self: &Arc<Self>, endpoints: &Arc<Endpoints>, now: Moment) -> Admission {
-        let scaling = self.settings.load().spec.scaling;
-        if scaling.is_none_or(|scaling| scaling.servers_min > 0) {
+    fn without_server(
+        self: &Arc<Self>,
+        avoid: &[Address],
+        endpoints: &Arc<Endpoints>,
+        now: Moment,
+    ) -> Admission {
+        if !self.waits_for_servers() {
             return Admission::Refused(Refusal::NoServerReady);
         }
-        self.join(None, &[], endpoints, now).unwrap_or_else(|| {
+        self.join(None, avoid, endpoints, now).unwrap_or_else(|| {
             self.refused.fetch_add(1, Relaxed);
             Admission::Refused(Refusal::Full { retry_after: self.retry_after(now) })
         })

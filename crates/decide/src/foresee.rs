@@ -59,7 +59,12 @@ impl LiveService {
             }
         }
         if endpoints.eligible.is_empty() {
-            return at_once(Foreseen::Refused(self.cause_without_server()));
+            let foreseen = match self.waits_for_servers() {
+                false => Foreseen::Refused(self.cause_without_server()),
+                true if has_place => Foreseen::Waits(None),
+                true => Foreseen::Refused(Cause::QueueFull),
+            };
+            return at_once(foreseen);
         }
         let turn: Turn = self.turn.copy();
         if !self.queue.has_unbound()

@@ -33,6 +33,6 @@ pub struct Timings {
     pub first_byte: Duration,
     /// From the complete request head to the end.
     pub total: Duration,
-    /// Holding slots at servers, over all attempts.
+    /// Holding slots at servers, over all attempts; zero if no server has seen anything of it.
     pub worked: Duration,
 }

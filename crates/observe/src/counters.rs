@@ -90,9 +90,15 @@ pub struct ServiceCounters {
     pub attempts: Counter,
     /// Attempts after an exchange's first.
     pub retries: Counter,
-    /// Exchanges that were sent to a server and have ended.
+    /// Exchanges that asked for a server.
+    pub asked: Counter,
+    /// Those of them that got none: they were refused, or left or ran out of time in the queue, or
+    /// reached no server.
+    pub unserved: Counter,
+    /// Exchanges that a server has seen and that have ended.
     pub worked: Counter,
-    /// The time for which those held slots at servers, in microseconds, as a sum.
+    /// The time for which those held slots at servers, in microseconds, as a sum; with the time for
+    /// which servers went on with what was abandoned.
     pub worked_us: Counter,
     /// Bytes of request bodies (in TCP mode: from clients) forwarded to servers. Added as they
     /// flow.
@@ -142,9 +148,11 @@ impl ServiceCounters {
         self.exchanges.count(cause, status);
         self.attempts.add(u64::from(attempts));
         self.retries.add(u64::from(attempts.saturating_sub(1)));
-        if attempts > 0 {
+        if !timings.worked.is_zero() {
             self.worked.increment();
             self.worked_us.add(u64::try_from(timings.worked.as_micros()).unwrap_or(u64::MAX));
+        } else if attempts > 0 {
+            self.unserved.increment();
         }
         // A response head has arrived; a TCP connection has no response head, only an end.
         let answered = !timings.first_byte.is_zero() || cause == Cause::Completed;

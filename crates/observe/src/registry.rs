@@ -173,6 +173,8 @@ pub struct ServiceTotals {
     pub exchanges: ExchangeTotals,
     pub attempts: u64,
     pub retries: u64,
+    pub asked: u64,
+    pub unserved: u64,
     pub worked: u64,
     pub worked_us: u64,
     pub request_body_bytes: u64,
@@ -195,6 +197,8 @@ impl ServiceTotals {
         for (total, counter) in [
             (&mut self.attempts, &counters.attempts),
             (&mut self.retries, &counters.retries),
+            (&mut self.asked, &counters.asked),
+            (&mut self.unserved, &counters.unserved),
             (&mut self.worked, &counters.worked),
             (&mut self.worked_us, &counters.worked_us),
             (&mut self.request_body_bytes, &counters.request_body_bytes),

@@ -4,8 +4,11 @@
 //! and retry overload a server. So the slot stays taken until the server has finished: the server
 //! sees the write side closed, and whatever it sends is discarded until it closes.
 
+use std::sync::Arc;
+
 use decide::Slot;
 use model::Service;
+use observe::ServiceCounters;
 
 use crate::linger::{Patience, linger};
 use crate::server_connection::ServerConnection;
@@ -16,8 +19,13 @@ const DROPPED_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Drops a connection that carried a request whose response is incomplete. If the server has a
 /// concurrency limit, the slot is released when the server closes, sends more than the bound, or
-/// exceeds its response timeout a second time.
-pub(crate) fn abandon(service: &Service, slot: Slot, server: Box<ServerConnection>) {
+/// exceeds its response timeout a second time. Until then the server works; that is added to `counters`.
+pub(crate) fn abandon(
+    service: &Service,
+    counters: &Arc<ServiceCounters>,
+    slot: Slot,
+    server: Box<ServerConnection>,
+) {
     if slot.endpoint().slots.max() == 0 {
         return;
     }
@@ -27,7 +35,9 @@ pub(crate) fn abandon(service: &Service, slot: Slot, server: Box<ServerConnectio
         return server.stream.reset();
     }
     let patience = service.timeouts.response;
-    let until = os::clock::now() + patience;
+    let begun = os::clock::now();
+    let until = begun + patience;
+    let counters = Arc::clone(counters);
     tokio::task::spawn_local(async move {
         let ServerConnection { stream, mut buffer, .. } = *server;
         let quiet_max = patience;
@@ -35,5 +45,7 @@ pub(crate) fn abandon(service: &Service, slot: Slot, server: Box<ServerConnectio
         linger(&stream, &mut buffer, &mut Watchdog::new(), patience).await;
         stream.reset();
         drop(slot);
+        let worked = os::clock::now() - begun;
+        counters.worked_us.add(u64::try_from(worked.as_micros()).unwrap_or(u64::MAX));
     });
 }

@@ -64,6 +64,8 @@ pub(crate) struct Record {
     connections: u32,
     failed: Vec<Attempt>,
     pub(crate) not_retried: Option<&'static str>,
+    /// A server may have seen something of it.
+    pub(crate) is_seen: bool,
     /// The `grpc-status` that ended the response.
     pub(crate) grpc_status: Option<u8>,
     pub(crate) body_in: u64,
@@ -101,6 +103,7 @@ impl Record {
             connections: 0,
             failed: Vec::new(),
             not_retried: None,
+            is_seen: false,
             grpc_status: None,
             body_in: 0,
             body_read: false,
@@ -269,8 +272,10 @@ impl Record {
         self.cause = cause;
         self.ended = os::clock::now();
         self.timings.total = self.ended - self.started;
-        let last = self.endpoint.as_ref().map(|_| self.ended - self.admitted_at);
-        self.timings.worked = self.failed.iter().map(|attempt| attempt.took).chain(last).sum();
+        if self.is_seen {
+            let last = self.endpoint.as_ref().map(|_| self.ended - self.admitted_at);
+            self.timings.worked = self.failed.iter().map(|attempt| attempt.took).chain(last).sum();
+        }
     }
 }
 

@@ -57,7 +57,7 @@ impl Plane {
     }
 
     /// Returns this worker's counters of a service; `shard` is the worker's.
-    pub(crate) fn service_counters(&self, id: ServiceId, shard: &Shard) -> &ServiceCounters {
+    pub(crate) fn service_counters(&self, id: ServiceId, shard: &Shard) -> &Arc<ServiceCounters> {
         self.services[id.0 as usize].get_or_init(|| {
             let name = &self.published.snapshot.service(id).name;
             shard.service_of(self.published.generation, name)

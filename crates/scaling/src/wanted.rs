@@ -23,8 +23,8 @@ const REFUSED_SHARE: f64 = 0.001;
 ///
 /// - `load`: the sum of the loads of all instances, over the last window (such as 15 s).
 /// - `servers`: the servers that take requests now. Servers that are still starting do not count.
-/// - `now`: the time since any fixed moment. Calls may be as far apart as the caller likes; each load should cover
-///   the time since the call before.
+/// - `now`: the time since any fixed moment. Calls may be as far apart as the caller likes; loads of a few
+///   calls may overlap. Each counts for the time since the call before.
 ///
 /// A higher number is returned at once, but at most `growth_max` times `servers` (and always up to 4 more). A lower
 /// number is returned once it has held for the stabilization window, and not while more than 0.1 % of the requests
@@ -82,7 +82,10 @@ fn figures(
             (Slots::of(load.in_flight, 1.0).without_reserve(), load.waiting.min(load.in_flight))
         }
     };
-    let servers_exact = (slots.total() + drain_slots).max(load.in_flight) / server_slots;
+    // Requests that last for hours are in flight and hardly arrive. While others find no slot, they must not fill all.
+    let crowded = load.waiting > 0.0 || load.refusals > REFUSED_SHARE * load.arrivals;
+    let occupied = if crowded { load.in_flight / terms.utilization } else { load.in_flight };
+    let servers_exact = (slots.total() + drain_slots).max(occupied) / server_slots;
     // Until it is idle, a service with servers keeps one; one without gets one with its first request.
     let least = u32::from(servers > 0 || !load.is_idle());
     Figures {

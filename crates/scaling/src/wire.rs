@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! message  version (1)   row × 0..
-//! row      length of the name (1)  name, UTF-8 (1..=64)
+//! row      length of the name (1)  name, UTF-8 (1..=255)
 //!          arrivals, refusals, completions, worked, in flight, waiting (4 each)
 //! ```
 //!
@@ -16,7 +16,7 @@ pub const VERSION: u8 = 1;
 /// Maximum length of a message, in bytes.
 pub const MESSAGE_MAX_BYTES: usize = 1_100;
 /// Maximum length of the name of a service, in bytes. A service with a longer name is not sent.
-pub const NAME_MAX_BYTES: usize = 64;
+pub const NAME_MAX_BYTES: usize = 255;
 
 const NUMBERS_BYTES: usize = 6 * 4;
 

@@ -26,6 +26,7 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
         scope(service, document, problems);
         if let Some(queue) = &service.queue
             && !service.limit_meant
+            && service.service.scaling.is_none_or(|scaling| scaling.servers_min > 0)
         {
             problems.report(
                 Diagnostic::warning("a queue in which nothing ever waits", queue.clone(), "not used")

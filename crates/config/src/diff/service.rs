@@ -156,7 +156,7 @@ fn scaling_text(scaling: &Scaling) -> String {
         idle_after,
     } = scaling;
     let target = match in_flight_target {
-        Some(target) => format!("{target} requests in flight each"),
+        Some(target) => format!("{target} requests in flight each, utilization {utilization}"),
         None => format!("utilization {utilization}"),
     };
     let (scale_in, idle) = (show_duration(*scale_in_after), show_duration(*idle_after));

@@ -15,9 +15,9 @@ pub(super) fn read(mut table: Table<'_>, has_limit: bool) -> Scaling {
             Diagnostic::error(
                 "`servers_min` is above `servers_max`",
                 servers_min.span.clone(),
-                "at least so many",
+                "the least number",
             )
-            .other(servers_max.span.clone(), "but at most so many"),
+            .other(servers_max.span.clone(), "the highest number"),
         );
     }
     if !has_limit && target.is_none() && !table.means("in_flight_target") {

@@ -1,4 +1,4 @@
-//! The loads of services, which every member measures and tells all others, so that each can add them.
+//! The loads of services: every member measures its own and sends it to all others, so that each can add them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use model::Moment;
 use scaling::{Load, wire};
 use tokio::sync::Notify;
 
-/// How old a load of another member may be: it tells a new one every five seconds, and two may be lost.
+/// How old a load of another member may be: it sends one every five seconds, and two may be lost.
 const FRESH: Duration = Duration::from_secs(16);
 
 /// The latest loads of this process, and those of the other members.
@@ -22,7 +22,7 @@ pub struct Loads {
 #[derive(Debug, Default)]
 struct State {
     own: HashMap<Arc<str>, Load>,
-    /// Those have not been sent.
+    /// Whether `own` has not been sent yet.
     are_new: bool,
     others: HashMap<StartId, HashMap<Arc<str>, (Moment, Load)>>,
 }
@@ -47,7 +47,7 @@ impl Loads {
         }
     }
 
-    /// Returns the loads of a service that other members have told lately, one for each of them.
+    /// Returns the loads of a service that other members have sent lately, one for each of them.
     pub fn of_others(&self, service: &str, now: Moment) -> Vec<Load> {
         let state = self.state();
         let of_service = state.others.values().filter_map(|member| member.get(service));

@@ -369,7 +369,7 @@ causes! {
     DnsError = "dns_error", Configuration, 502;
     /// Every server is at its limit, and the queue is full.
     /// The response's status is the service's `when_full`, and its Retry-After says when a slot is
-    /// likely to be free.
+    /// likely to be free. A service that may be scaled to zero (`scaling`) may also have no server yet.
     ///
     /// More load than the servers can handle, or servers that have become slow: in flight = rate ×
     /// time, so twice the response time occupies twice the slots.

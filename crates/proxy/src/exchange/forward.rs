@@ -14,6 +14,7 @@ use wire::http1::RequestBody;
 use super::Exchange;
 use super::connecting;
 use super::upload::{Upload, is_conversation};
+use crate::abandon::abandon;
 use crate::answer::Answer;
 use crate::balance;
 use crate::budget::Charge;
@@ -164,6 +165,12 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         }
         let detail = "a percent-encoded host, which servers of HTTP/2 do not accept";
         Err(Reason { cause: Cause::HttpRequestError, detail })
+    }
+
+    /// Drops a connection on which the server may still be working: see [`abandon`].
+    pub(super) fn abandon(&self, slot: Slot, server: Box<ServerConnection>) {
+        let Exchange { worker, plane, .. } = &*self.exchange;
+        abandon(self.service, plane.service_counters(self.id, &worker.shard), slot, server);
     }
 
     /// Returns how the service's servers are reached for this client.

@@ -14,7 +14,6 @@ use wire::http1::{Known, ResponseBody, ResponseHead, trailer};
 
 use super::forward::Forwarding;
 use super::{Exchange, local};
-use crate::abandon::abandon;
 use crate::balance;
 use crate::budget::Charge;
 use crate::client::{After, Client, client_gone};
@@ -27,7 +26,7 @@ use crate::watchdog::{Direction, Limits};
 
 /// How much of a response that the client does not get is read so that its connection can be kept…
 const DROPPED_BYTES_MAX: usize = 16 * 1024;
-/// …and how long that may take: connecting again costs no more.
+/// …and for how long: the next attempt waits for it.
 const DROPPED_MAX: Duration = Duration::from_millis(100);
 
 /// A response being forwarded to the client.
@@ -164,7 +163,7 @@ impl Forwarding<'_, '_> {
         record.end(moved.err().unwrap_or(Cause::Completed));
         if let Err(cause) = moved {
             if leaves_work(cause) {
-                abandon(self.service, slot, server);
+                self.abandon(slot, server);
             }
             // A body delimited by the close would look complete if the connection were closed.
             let unframed = matches!(body, ResponseBody::Chunked | ResponseBody::UntilClose);
@@ -173,7 +172,7 @@ impl Forwarding<'_, '_> {
             return if is_stream || seems_whole { After::Reset } else { After::Close };
         }
         if !is_whole {
-            abandon(self.service, slot, server);
+            self.abandon(slot, server);
             return After::Close;
         }
         if uploaded && scratch.response.keep_alive() && body != ResponseBody::UntilClose {
@@ -195,7 +194,7 @@ impl Forwarding<'_, '_> {
         {
             self.keep_connection(&slot, server, os::clock::now());
         } else {
-            abandon(self.service, slot, server);
+            self.abandon(slot, server);
         }
     }
 
@@ -204,7 +203,12 @@ impl Forwarding<'_, '_> {
     async fn read_rest(&mut self, server: &mut ServerConnection) -> bool {
         let Exchange { client, scratch, .. } = &mut *self.exchange;
         let body = scratch.response.body(scratch.request.is_head());
-        if body == ResponseBody::UntilClose && !server.stream.is_exchange() {
+        let is_short = match body {
+            ResponseBody::Length(length) => length <= DROPPED_BYTES_MAX as u64,
+            ResponseBody::UntilClose => server.stream.is_exchange(),
+            ResponseBody::None | ResponseBody::Chunked => true,
+        };
+        if !is_short {
             return false;
         }
         let until = os::clock::now() + DROPPED_MAX;

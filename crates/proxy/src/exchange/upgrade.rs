@@ -7,7 +7,6 @@ use model::Cause;
 use super::Exchange;
 use super::forward::Forwarding;
 use super::local;
-use crate::abandon::abandon;
 use crate::answer::Answer;
 use crate::client::{After, Client};
 use crate::head;
@@ -57,7 +56,7 @@ impl Forwarding<'_, '_> {
         head::write_informational(&scratch.response, &own, &mut scratch.down);
         if let Err(cause) = client.send(&scratch.down).await {
             record.end(cause);
-            abandon(self.service, slot, server);
+            self.abandon(slot, server);
             return After::Close;
         }
         client.entry.set(Phase::Tunnel);
@@ -84,7 +83,7 @@ impl Forwarding<'_, '_> {
         server: Box<ServerConnection>,
         detail: &'static str,
     ) -> After {
-        abandon(self.service, slot, server);
+        self.abandon(slot, server);
         let received_status = Some(self.exchange.scratch.response.status());
         let cause = Cause::HttpUpgradeFailed;
         self.refuse(Answer { detail, received_status, ..Answer::of(cause) }).await

@@ -16,6 +16,7 @@ use decide::retry::{Policy, WhyNot};
 use decide::{Endpoint, LiveService, Slot};
 use health::blame::{Ended, Outcome, Sent, WaitingFor, cause_to_report};
 use model::{Cause, Health, Moment, RouteRetries, Service, ServiceId};
+use observe::ServiceCounters;
 use transport::Stream;
 
 use crate::abandon::abandon;
@@ -186,6 +187,8 @@ pub(crate) struct Servers<'a> {
     pub(crate) worker: &'a Rc<Worker>,
     pub(crate) service: &'a Service,
     pub(crate) live: &'a Arc<LiveService>,
+    /// This worker's.
+    counters: &'a Arc<ServiceCounters>,
     /// The key under `balance = "hash"`.
     pub(crate) key: Option<u64>,
     /// The server that an affinity cookie names.
@@ -206,7 +209,8 @@ impl<'a> Servers<'a> {
         let live = &plane.published.services[id.0 as usize];
         let tries = Tries::new(Policy::new(&service.retries, retries));
         let judgement = Judgement::new(live, service);
-        Servers { worker, service, live, key, affinity, tries, judgement }
+        let counters = plane.service_counters(id, &worker.shard);
+        Servers { worker, service, live, counters, key, affinity, tries, judgement }
     }
 
     /// Tries `call` on servers until one has accepted it: has sent a response head, or in TCP mode
@@ -218,13 +222,19 @@ impl<'a> Servers<'a> {
     ) -> Result<(Slot, Box<ServerConnection>), NoServer> {
         self.refuse_in_maintenance(self.service.maintenance)?;
         self.live.retries().note_request(self.worker.id, now);
+        self.counters.asked.increment();
         loop {
-            let (slot, chosen_at) = self.admit(call.place(), now).await?;
+            let admitted = self.admit(call.place(), now).await;
+            if admitted.is_err() && call.place().record.attempts() == 0 {
+                self.counters.unserved.increment();
+            }
+            let (slot, chosen_at) = admitted?;
             let was_up = slot.endpoint().state.health() != Health::Down;
             let to = Chosen { slot: &slot, tries: &self.tries, live: self.live, was_up };
             let attempted = call.attempt(&to).await;
             let pause = match attempted {
                 Ok(server) => {
+                    call.place().record.is_seen = true;
                     call.accepted(self, &slot, &server);
                     let Some(pause) = self.answered(call, &slot) else { return Ok((slot, server)) };
                     call.discard(slot, server).await;
@@ -271,15 +281,17 @@ impl<'a> Servers<'a> {
             carrier.judge();
         }
         let cause = cause_to_report(ended, failure.reason.cause, failure.waited);
+        let sent = failure.may_have_been_seen();
+        call.place().record.is_seen |= sent;
         let failed = tries::Failure {
             cause,
             status: None,
-            sent: failure.may_have_been_seen(),
+            sent,
             shared_connection: failure.ended_shared.is_some() && cause != Cause::HttpStreamRefused,
             keeps_server: false,
         };
         match failure.server {
-            Some(server) => abandon(self.service, slot, server),
+            Some(server) => abandon(self.service, self.counters, slot, server),
             None => drop(slot),
         }
         self.again(call, &endpoint, &failed, now)

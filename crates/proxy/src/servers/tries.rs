@@ -73,7 +73,11 @@ impl<'a> Tries<'a> {
         (failure, resend): (&Failure, Resend),
         (now, ends): (Moment, Option<Moment>),
     ) -> Result<Duration, WhyNot> {
-        let pause = self.policy.pause(self.retried, &mut worker.rng.borrow_mut());
+        let another_server = !failure.keeps_server && self.another_server(live, endpoint);
+        let mut pause = self.policy.pause(self.retried, &mut worker.rng.borrow_mut());
+        if failure.status.is_some() && !another_server {
+            pause = pause.max(retry::SAME_SERVER_PAUSE_MIN);
+        }
         let failed = Failed {
             evidence: if failure.sent { Evidence::Unknown } else { Evidence::NeverSent },
             cause: failure.cause,
@@ -81,7 +85,7 @@ impl<'a> Tries<'a> {
             body_kept: resend.kept,
             attempts_left: self.left(),
             replays: self.replays,
-            another_server: !failure.keeps_server && self.another_server(live, endpoint),
+            another_server,
             shared_connection: failure.shared_connection,
             in_time: pause.is_zero() || ends.is_none_or(|ends| now + pause < ends),
         };
@@ -99,8 +103,7 @@ impl<'a> Tries<'a> {
                 self.unreachable = unreachable.then(|| Arc::clone(endpoint));
                 if counts {
                     self.retried += 1;
-                    let same_server = failure.status.is_some() && !avoid_server;
-                    Ok(if same_server { pause.max(retry::SAME_SERVER_PAUSE_MIN) } else { pause })
+                    Ok(pause)
                 } else {
                     self.replays += 1;
                     Ok(Duration::ZERO)

@@ -269,9 +269,21 @@ fn loads_in_single_precision_need_no_server_more() {
     let shares = shares.iter().map(|load| Load { waiting: 320_000.0, ..*load });
     for load in [Load { waiting: 3_200_000.0, ..one }, sent(shares.collect())] {
         let wanted = Service::new(1, 2_000).next(load, 1_000);
-        assert_eq!(answer(&wanted), (Some(1_016), Reason::Queue), "{wanted}");
+        assert_eq!(answer(&wanted), (Some(1_429), Reason::Queue), "{wanted}");
     }
     // A need that is really higher does count.
     let more = Load { in_flight: 10_000.1, ..one };
     assert_eq!(Service::new(1, 2_000).next(more, 1_000).servers, Some(1_001));
+}
+
+#[test]
+fn long_requests_that_fill_all_slots_need_more_servers_once_others_wait() {
+    // Tunnels of hours occupy 20 slots, and a few short requests end.
+    let quiet =
+        Load { in_flight: 20.0, arrivals: 0.5, completions: 0.5, worked: 0.01, ..Load::default() };
+    assert_eq!(answer(&Service::new(1, 9).next(quiet, 2)), (Some(2), Reason::Steady));
+    let refused = Load { arrivals: 2.0, refusals: 1.5, ..quiet };
+    assert_eq!(answer(&Service::new(1, 9).next(refused, 2)), (Some(3), Reason::Refusals));
+    let waiting = Load { waiting: 1.0, ..quiet };
+    assert_eq!(Service::new(1, 9).next(waiting, 2).servers, Some(3));
 }

@@ -19,6 +19,10 @@ pub(crate) struct Seen<'a> {
 
 /// Decides how many servers there should be.
 pub(crate) trait Scaler {
+    /// Sees the load, every 5 s that of the last 15 s.
+    fn measure(&mut self, _: &Seen<'_>) {}
+
+    /// Sees the load since the sync before.
     fn decide(&mut self, seen: &Seen<'_>) -> u32;
 }
 
@@ -37,7 +41,7 @@ impl ByWanted {
 }
 
 impl Scaler for ByWanted {
-    fn decide(&mut self, seen: &Seen<'_>) -> u32 {
+    fn measure(&mut self, seen: &Seen<'_>) {
         let sent = seen.loads.iter().map(|load| {
             let messages = wire::write([("web", *load)]);
             wire::read(&messages[0]).unwrap()[0].1
@@ -46,7 +50,11 @@ impl Scaler for ByWanted {
         let sum = sent.sum();
         let answer = wanted(&sum, seen.ready, &self.terms, &mut self.memory, now);
         self.answers.push((seen.at, answer));
-        within_tolerance(answer.servers.unwrap(), seen.replicas)
+    }
+
+    fn decide(&mut self, seen: &Seen<'_>) -> u32 {
+        let latest = self.answers.last().and_then(|(_, answer)| answer.servers);
+        within_tolerance(latest.unwrap_or(seen.replicas), seen.replicas)
     }
 }
 
@@ -57,9 +65,13 @@ pub(crate) struct Compared {
 }
 
 impl Scaler for Compared {
-    fn decide(&mut self, seen: &Seen<'_>) -> u32 {
+    fn measure(&mut self, seen: &Seen<'_>) {
         let all = [seen.loads.iter().copied().sum()];
-        self.one.decide(&Seen { loads: &all, ..*seen });
+        self.one.measure(&Seen { loads: &all, ..*seen });
+        self.many.measure(seen);
+    }
+
+    fn decide(&mut self, seen: &Seen<'_>) -> u32 {
         self.many.decide(seen)
     }
 }

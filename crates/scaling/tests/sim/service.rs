@@ -15,6 +15,11 @@ use crate::shape::Shape;
 
 /// Seconds between two decisions: the sync period of the Kubernetes autoscaler.
 pub(crate) const SYNC: u32 = 15;
+/// Seconds between two numbers, as the balancer computes them. A load covers three of these times.
+const MEASURE: f64 = 5.0;
+const READINGS: usize = 3;
+/// When the first number is computed: in the middle between a decision and the number before it.
+const MEASURE_FROM: f64 = 2.5;
 /// Seconds until a new server takes requests.
 pub(crate) const START_UP: u32 = 20;
 
@@ -75,6 +80,7 @@ enum Event {
     Retry { attempt: u32 },
     End { instance: usize, held_us: u64 },
     Ready,
+    Measure,
     Sync,
 }
 
@@ -100,6 +106,8 @@ pub(crate) struct World {
     counts: Vec<Counts>,
     occupied: Vec<(u64, u32)>,
     synced: Vec<Counts>,
+    /// The latest readings of the instances, the oldest first.
+    readings: VecDeque<Vec<Counts>>,
     pub(crate) log: Log,
 }
 
@@ -141,9 +149,11 @@ impl World {
             counts: vec![Counts::default(); setting.instances],
             occupied: vec![(0, 0); setting.instances],
             synced: vec![Counts::default(); setting.instances],
+            readings: VecDeque::new(),
             log: Log::default(),
         };
         world.after(0.0, Event::Arrival);
+        world.after(MEASURE_FROM, Event::Measure);
         world.after(f64::from(SYNC), Event::Sync);
         world
     }
@@ -182,6 +192,7 @@ impl World {
                 self.ready += 1;
                 self.serve();
             }
+            Event::Measure => self.measure(scaler),
             Event::Sync => self.sync(scaler),
         }
     }
@@ -243,6 +254,23 @@ impl World {
         *in_flight = in_flight.checked_add_signed(change).unwrap();
     }
 
+    fn measure(&mut self, scaler: &mut dyn Scaler) {
+        self.after(MEASURE, Event::Measure);
+        self.count();
+        let between = std::time::Duration::from_secs_f64(MEASURE * self.readings.len() as f64);
+        if let Some(earlier) = self.readings.front() {
+            let both = self.counts.iter().zip(earlier);
+            let loads: Vec<Load> =
+                both.map(|(now, earlier)| now.since(earlier, between).unwrap()).collect();
+            let (at, replicas) = (self.now as f64 / 1e6, self.ready + self.starting);
+            scaler.measure(&Seen { at, loads: &loads, ready: self.ready, replicas });
+        }
+        self.readings.push_back(self.counts.clone());
+        if self.readings.len() > READINGS {
+            self.readings.pop_front();
+        }
+    }
+
     fn sync(&mut self, scaler: &mut dyn Scaler) {
         self.after(f64::from(SYNC), Event::Sync);
         let loads = self.loads();
@@ -265,16 +293,20 @@ impl World {
 
     /// The load of each instance since the sync before.
     fn loads(&mut self) -> Vec<Load> {
-        let mut loads = Vec::with_capacity(self.setting.instances);
+        self.count();
+        let between = std::time::Duration::from_secs(SYNC.into());
+        let both = self.counts.iter().zip(&self.synced);
+        let loads = both.map(|(now, earlier)| now.since(earlier, between).unwrap()).collect();
+        self.synced.clone_from(&self.counts);
+        loads
+    }
+
+    /// Counts until now.
+    fn count(&mut self) {
         for instance in 0..self.setting.instances {
             self.occupy(instance, 0);
             let waiting = self.queue.iter().filter(|request| request.instance == instance).count();
             self.counts[instance].waiting = waiting as u32;
-            let counts = self.counts[instance];
-            let between = std::time::Duration::from_secs(SYNC.into());
-            loads.push(counts.since(&self.synced[instance], between).unwrap());
-            self.synced[instance] = counts;
         }
-        loads
     }
 }

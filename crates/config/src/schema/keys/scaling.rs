@@ -19,7 +19,7 @@ pub(super) static SCALING: TableSpec = TableSpec {
             "servers_min",
             Kind::Integer { min: 0, max: SERVERS_MAX },
             Absent::Integer(defaults::SCALING_SERVERS_MIN),
-            "The least number. With 0, requests that find no server wait in the queue for one.",
+            "The least number. With 0, requests that find no server wait in the queue for one: `queue.wait_max` must cover the start of a server.",
         ),
         key(
             "servers_max",

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::traffic_history::Sources;
 use admin_api::services::WantedServers;
 use decide::{Endpoint, LiveService};
 use model::{LimitScope, Moment, Scaling};
 use observe::ServiceTotals;
 use scaling::{Capacity, Counts, Load, Memory, Terms, Wanted, wanted};
+
+use crate::traffic_history::Sources;
 
 /// How often a number is computed. Loads overlap: each covers [`READINGS`] of these times.
 const EVERY: Duration = Duration::from_secs(5);

@@ -94,6 +94,10 @@ impl Drop for Place<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::Future as _;
+    use std::sync::{Arc, Mutex};
+    use std::task::{Context, Wake};
+
     use super::*;
 
     async fn during<T>(client: impl AsyncFnOnce(&Pauses) -> T) -> T {
@@ -120,23 +124,33 @@ mod tests {
         .await;
     }
 
+    /// Notes its number when it is woken.
+    struct Numbered(u64, Arc<Mutex<Vec<u64>>>);
+
+    impl Wake for Numbered {
+        fn wake(self: Arc<Self>) {
+            self.1.lock().unwrap().push(self.0);
+        }
+    }
+
+    /// Who is polled first, of several that were woken together, is up to the runtime: a thread that stalls
+    /// wakes all of them together.
     #[tokio::test]
     async fn the_order_is_that_of_the_times_and_who_gives_up_is_forgotten() {
         during(async |pauses| {
-            let order = RefCell::new(Vec::new());
-            let after = |millis| {
-                let order = &order;
-                async move {
-                    pauses.wait(Duration::from_millis(millis)).await;
-                    order.borrow_mut().push(millis);
-                }
+            let woken = Arc::<Mutex<Vec<u64>>>::default();
+            let begun = |millis| {
+                let mut waiting = Box::pin(pauses.wait(Duration::from_millis(millis)));
+                let waker = Waker::from(Arc::new(Numbered(millis, Arc::clone(&woken))));
+                assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+                waiting
             };
-            let gone = Box::pin(after(10_000));
-            let short = async {
-                let _ = tokio::time::timeout(Duration::from_millis(1), gone).await;
-            };
-            tokio::join!(after(9), after(3), after(6), short);
-            assert_eq!(*order.borrow(), [3, 6, 9]);
+            let gone = begun(100);
+            let waiting = [300, 200, 400].map(begun);
+            drop(gone);
+            pauses.wait(Duration::from_millis(450)).await;
+            assert_eq!(*woken.lock().unwrap(), [200, 300, 400]);
+            drop(waiting);
             assert!(pauses.waiting.borrow().is_empty());
         })
         .await;

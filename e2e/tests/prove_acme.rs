@@ -319,7 +319,7 @@ fn an_order_survives_a_kill_and_an_upgrade() {
     let mut weir = Weir::start(&scene, &config);
     let order = || with_extension(&scene, "order");
     let first = wait::until("an order", PATIENCE, order);
-    // It must not look for the answers to its challenges while there is nobody to give them.
+    // It must not validate while no Weir answers its challenges.
     pebble.server.signal(Signal::STOP);
     let url = |file: &Path| std::fs::read_to_string(file).unwrap();
     let before = url(&first);

@@ -66,7 +66,7 @@ impl Facts {
         let is_reckoned = packets < 1.0;
         let (bytes, packets) =
             if is_reckoned { reckoned(run, seconds) } else { (rx.max(tx), packets) };
-        let syns = own_syns_repeated(run, &run.host_seconds);
+        let syns = own_syns_repeated(run);
         let refused = run.totals.statuses.iter().filter(|(status, _)| status.as_str() >= "500");
         let phases = &run.latency.phases;
         Facts {

@@ -78,7 +78,7 @@ pub fn of_run(run: &Run, plan: &Plan, outcome: &Outcome) -> Vec<RanOut> {
 /// Whether so many SYNs had to be repeated that it is no accident: the server's queue of new connections
 /// is full, or a limit on them, there or on the way, drops SYNs.
 fn syns_repeated(run: &Run) -> Option<String> {
-    let syns = own_syns_repeated(run, &run.host_seconds);
+    let syns = own_syns_repeated(run);
     let made = run.totals.connections;
     let is_share = syns as f64 > made.max(1) as f64 * SYN_LOSS_SHARE;
     (syns >= SYNS_MIN && is_share).then(|| {
@@ -90,13 +90,16 @@ fn syns_repeated(run: &Run) -> Option<String> {
     })
 }
 
-/// Returns the SYNs that were repeated in these seconds of a run. The kernel counts those of all
+/// Returns the SYNs that were repeated in a run. The kernel counts those of all
 /// programs; if every connection of the run was made within a second, none is the run's.
-pub(crate) fn own_syns_repeated(run: &Run, seconds: &[HostSecond]) -> u64 {
+pub(crate) fn own_syns_repeated(run: &Run) -> u64 {
     let all_quick = run.totals.connections > 0
         && run.latency.phases.connect.max_ms < SYN_REPEATED_MS
         && !run.totals.errors_by_kind.contains_key(Failure::ConnectTimeout.as_str());
-    if all_quick { 0 } else { seconds.iter().map(|second| second.syn_retransmissions).sum() }
+    if all_quick {
+        return 0;
+    }
+    run.host_seconds.iter().map(|second| second.syn_retransmissions).sum()
 }
 
 /// Whether fewer requests began than were intended.

@@ -1,8 +1,10 @@
 //! A fleet of balancers (`[fleet]`): its members find each other, notice who leaves, and share their health
-//! checks, their limits, states of servers and loads. `prove_fleet` has 32 of them.
+//! checks, their limits, states of servers and loads, and let servers leave. `prove_fleet` has 32 of them.
 
 #[path = "fleet/checks.rs"]
 mod checks;
+#[path = "fleet/leaving.rs"]
+mod leaving;
 #[path = "fleet/loads.rs"]
 mod loads;
 #[path = "fleet/members.rs"]

@@ -209,6 +209,7 @@ export type Server = {
   eligible: boolean;
   health: "unknown" | "up" | "down";
   state: "ready" | "drain" | "maintenance";
+  leaving: boolean;
   ejected_for_ms: number | null;
   weight: number;
   weight_configured: number;
@@ -258,6 +259,14 @@ export type WantedServers = {
   number: number | null;
   reason: string;
   why: string;
+  calls: ScalingCalls | null;
+};
+
+export type ScalingCalls = {
+  servers: number | null;
+  succeeded: number;
+  failed: number;
+  error: string | null;
 };
 
 export type RouteExplanation = {
@@ -328,7 +337,7 @@ export type ExplainedServer = {
 export type ServerConsidered = {
   name: string;
   address: string;
-  why: "chosen" | "draining" | "maintenance" | "source_maintenance" | "source_critical" | "down" | "ejected" | "weight_zero" | "last_resort" | "backup" | "other_zone" | "already_tried" | "full" | "client_bound" | "others_waited" | "higher_load" | "not_its_turn" | "not_drawn" | "other_key" | "nobody_chosen";
+  why: "chosen" | "draining" | "maintenance" | "leaving" | "source_maintenance" | "source_critical" | "down" | "ejected" | "weight_zero" | "last_resort" | "backup" | "other_zone" | "already_tried" | "full" | "client_bound" | "others_waited" | "higher_load" | "not_its_turn" | "not_drawn" | "other_key" | "nobody_chosen";
   in_flight: number;
 };
 

@@ -27,6 +27,7 @@ export function server(address, change = {}) {
     eligible: true,
     health: "up",
     state: "ready",
+    leaving: false,
     ejected_for_ms: null,
     weight: 1,
     weight_configured: 1,

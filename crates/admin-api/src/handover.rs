@@ -122,6 +122,9 @@ pub struct Server {
     pub health: Word<Health>,
     /// What an operator set.
     pub state: Word<Administrative>,
+    /// It is about to be removed because its service needs fewer servers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaving: bool,
     /// The weight that a person set.
     #[serde(default)]
     pub weight: Option<u16>,

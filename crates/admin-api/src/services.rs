@@ -54,6 +54,23 @@ pub struct WantedServers {
     pub reason: String,
     /// Why, for people, with the figures.
     pub why: String,
+    /// What the program that starts and stops servers was told; null: Weir calls none, or another member of the fleet
+    /// does.
+    pub calls: Option<ScalingCalls>,
+}
+
+/// Calls to the program that starts and stops the servers of a service.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ScalingCalls {
+    /// The number of servers in the last call that succeeded; null: none has.
+    pub servers: Option<u32>,
+    /// Calls that succeeded.
+    pub succeeded: u64,
+    /// Calls that failed.
+    pub failed: u64,
+    /// Why the last call failed; null: it did not.
+    pub error: Option<String>,
 }
 
 /// The source of a service's servers (service discovery).
@@ -146,6 +163,9 @@ pub struct Server {
     pub health: Word<Health>,
     /// The state set by an operator.
     pub state: Word<Administrative>,
+    /// Whether it is about to be removed because its service needs fewer servers: it finishes its requests and gets
+    /// no new ones.
+    pub leaving: bool,
     /// Remaining time of its ejection by passive health checks; null: not ejected.
     #[schemars(range(min = 0))]
     pub ejected_for_ms: Option<f64>,

@@ -59,8 +59,13 @@ fn gauges<'a>(
         findings: findings(exposed),
         services: services
             .map(|(view, spec)| {
-                let wanted_servers = wanted.get(&spec.name).and_then(|wanted| wanted.number);
-                ServiceGauges { wanted_servers, ..service(exposed, view, spec) }
+                let wanted = wanted.get(&spec.name);
+                let calls = wanted.and_then(|wanted| wanted.calls.as_ref());
+                ServiceGauges {
+                    wanted_servers: wanted.and_then(|wanted| wanted.number),
+                    scaling_calls: calls.map(|calls| [calls.succeeded, calls.failed]),
+                    ..service(exposed, view, spec)
+                }
             })
             .collect(),
         routes_in_maintenance: routes_in_maintenance(exposed, published),
@@ -122,6 +127,7 @@ fn service<'a>(
         queue_length: u64::from(service.queue_length),
         queue_length_max: u64::from(service.queue_length_max),
         wanted_servers: None,
+        scaling_calls: None,
     }
 }
 

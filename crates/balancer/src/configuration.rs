@@ -7,8 +7,8 @@ use model::{
     ContentCoding, Discover, ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch, Fleet,
     GatewayExposure, Kubernetes, Listener, Log, LogSample, Maintenance, Nomad, Otlp, PathChange,
     PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, RouteTagFormat, Scaling,
-    ServerSource, Service, ServiceTls, Snapshot, SplitTarget, TcpSplit, Text, TlsMode,
-    UnknownNames,
+    ScalingAction, ScalingCall, ServerSource, Service, ServiceTls, Snapshot, SplitTarget, TcpSplit,
+    Text, TlsMode, UnknownNames,
 };
 use serde_json::{Value, json};
 
@@ -373,7 +373,29 @@ fn scaling(scaling: &Scaling) -> Value {
         "in_flight_target": scaling.in_flight_target,
         "scale_in_after_ms": millis(scaling.scale_in_after),
         "idle_after_ms": millis(scaling.idle_after),
+        "calls": scaling.action.as_deref().map(scaling_action),
     })
+}
+
+fn scaling_action(action: &ScalingAction) -> Value {
+    let mut value = json!({
+        "scale_out_cooldown_ms": millis(action.out_cooldown),
+        "scale_in_cooldown_ms": millis(action.in_cooldown),
+        "drain_max_ms": millis(action.drain_max),
+        "timeout_ms": millis(action.timeout),
+    });
+    match &action.call {
+        ScalingCall::Webhook(webhook) => {
+            value["webhook"] = json!({
+                "url": webhook.peer.url.to_string(),
+                "ca": webhook.peer.ca.as_ref().map(|ca| &ca.path),
+                "header": webhook.fields.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+                "body": webhook.body,
+            });
+        }
+        ScalingCall::Command(command) => value["command"] = json!(command),
+    }
+    value
 }
 
 fn service(service: &Service) -> Value {

@@ -21,6 +21,7 @@ struct Row {
     address: Address,
     health: Health,
     administrative: Administrative,
+    leaving: bool,
     weight: Option<u16>,
     ejected_for: Option<Duration>,
     ejections: u32,
@@ -90,6 +91,7 @@ impl Row {
             address,
             health: state.health(),
             administrative: state.administrative(),
+            leaving: state.is_leaving(),
             weight: state.weight_set(),
             ejected_for: state.ejected_until().map(|until| until.since(now)),
             ejections: state.ejections.load(Relaxed),
@@ -101,6 +103,7 @@ impl Row {
     fn restore(&self, state: &ServerState, now: Moment) {
         state.set_health(self.health, now);
         state.set_administrative(self.administrative);
+        state.set_leaving(self.leaving);
         state.set_weight(self.weight);
         state.ejections.store(self.ejections, Relaxed);
         if let Some(time) = self.ejected_for {
@@ -121,6 +124,7 @@ impl Row {
             address: self.address,
             health: self.health.into(),
             state: self.administrative.into(),
+            leaving: self.leaving,
             weight: self.weight,
             ejected_for_ms: self.ejected_for.map(|time| time.as_millis() as u64),
             ejections: self.ejections,
@@ -146,6 +150,7 @@ impl Row {
             address: row.address,
             health: row.health.known().unwrap_or(Health::Unknown),
             administrative,
+            leaving: row.leaving,
             weight: row.weight,
             ejected_for: row.ejected_for_ms.map(Duration::from_millis),
             ejections: row.ejections,

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use model::{
     Acme, AcmeCertificate, Action, Affinity, AuthenticationId, BranchChanges, Compression, Consul,
-    Content, Cors, Denial, ErrorPage, Etcd, FieldMatch, Fleet, Forward, HostPattern, Listener,
-    ListenerId, ListenerTls, Material, MessageChanges, Metrics, MetricsListener, Mirror, Nomad,
-    Otlp, PathMatch, Protocol, Registries, RequestFilter, Respond, ResponseFilter, Route,
-    RouteMatch, ServerNames, Service, Snapshot, Split, SplitTarget, TcpSplit, Text, TlsMode,
-    WrittenAt,
+    Content, Cors, Denial, ErrorPage, Etcd, FieldMatch, Fleet, Forward, HostPattern, HttpPeer,
+    Listener, ListenerId, ListenerTls, Material, MessageChanges, Metrics, MetricsListener, Mirror,
+    Nomad, Otlp, PathMatch, Protocol, Registries, RequestFilter, Respond, ResponseFilter, Route,
+    RouteMatch, Scaling, ScalingCall, ServerNames, Service, Snapshot, Split, SplitTarget, TcpSplit,
+    Text, TlsMode, WrittenAt,
 };
 
 use crate::diagnostic::{At, Span};
@@ -60,18 +60,19 @@ pub(crate) fn snapshot(
     }
     tell_apart(&mut routes);
     routes.sort_by(|one, other| one.matches.precedence(&other.matches));
-    let discover = files.discover;
+    let (discover, files_of_webhooks) = (files.discover, files.scaling_webhooks);
     let authentications: Option<Vec<_>> = files.authentications.into_iter().collect();
     let files = files.services.into_iter().zip(files.affinity_keys).zip(files.service_pages);
-    let files = files.zip(discover);
+    let files = files.zip(discover).zip(files_of_webhooks);
 
     let services = document.services.into_iter().zip(files).map(
-        |(raw, (((tls, key_file), pages), discover))| {
+        |(raw, ((((tls, key_file), pages), discover), webhook))| {
             let RawService { service, error_pages: raw_pages, .. } = raw;
+            let scaling = service.scaling.clone().map(|scaling| complete(scaling, webhook));
             let error_pages = error_pages(raw_pages, pages)?;
             let affinity = service.affinity;
             let affinity = affinity.map(|affinity| Affinity { key_file, ..affinity });
-            Some(Arc::new(Service { tls, affinity, error_pages, discover, ..service }))
+            Some(Arc::new(Service { tls, affinity, error_pages, discover, scaling, ..service }))
         },
     );
     let services: Option<Vec<_>> = services.collect();
@@ -103,6 +104,16 @@ pub(crate) fn snapshot(
         authentications: authentications?,
         services: services?,
     })
+}
+
+/// Returns the settings with the server of their webhook; without it after a mistake, which is reported.
+fn complete(mut scaling: Scaling, peer: Option<HttpPeer>) -> Scaling {
+    if let (Some(action), Some(peer)) = (scaling.action.as_mut().map(Arc::make_mut), peer)
+        && let ScalingCall::Webhook(webhook) = &mut action.call
+    {
+        webhook.peer = peer;
+    }
+    scaling
 }
 
 /// Returns `None` after a mistake, which is reported.

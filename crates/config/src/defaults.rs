@@ -150,6 +150,12 @@ pub(crate) const SCALING_SERVERS_MIN: u64 = 1;
 pub(crate) const SCALING_UTILIZATION: f64 = 0.7;
 pub(crate) const SCALING_SCALE_IN_AFTER: Duration = secs(300);
 pub(crate) const SCALING_IDLE_AFTER: Duration = secs(600);
+/// About the time that a machine or a process needs to start and to be found.
+pub(crate) const SCALING_OUT_COOLDOWN: Duration = secs(30);
+/// Machines are billed by the minute or more, and a restart costs cold caches.
+pub(crate) const SCALING_IN_COOLDOWN: Duration = secs(300);
+pub(crate) const SCALING_DRAIN_MAX: Duration = secs(300);
+pub(crate) const SCALING_TIMEOUT: Duration = secs(30);
 pub(crate) const MIRROR_SHARE: f64 = 1.0;
 pub(crate) const MIRROR_BODY_MAX_BYTES: u64 = 64_000;
 /// So many that a worker with thousands of clients does not close and reopen them, like `HAProxy`,

@@ -37,8 +37,8 @@ use tokio::sync::watch as latest;
 pub use discover::{Discovered, Source, SourceState, TagsState, saved_routes};
 pub use discovery::consul::register::CheckStatus;
 pub use fleet::{
-    DatagramCounts, FleetMember, FleetProblem, FleetState, Gate, Loads, OrdersState, RatesState,
-    ShownOrder, SlotsState, TicketsState,
+    DatagramCounts, FleetMember, FleetProblem, FleetState, Gate, Leaving, Loads, OrdersState,
+    RatesState, ShownOrder, SlotsState, TicketsState,
 };
 pub use order::{Confirmed, HandedOrder, NotOrdered};
 pub use orderer::Orderer;

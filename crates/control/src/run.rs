@@ -101,6 +101,7 @@ impl Loop {
             challenges: options.challenges,
             certificates: options.certificates,
             loads: Arc::clone(status.loads()),
+            leaving: Arc::clone(status.leaving()),
             news: Arc::clone(status.loads().news()),
         };
         let fleet = Fleet::new(options.fleet, status.shared_fleet(), parts);

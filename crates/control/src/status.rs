@@ -12,7 +12,7 @@ use model::histogram::{HistogramTotals, SharedHistogram};
 use model::{Address, PublishedRoute};
 
 use crate::discover::{Discovered, SharedTags, SourceState, TagsState};
-use crate::fleet::{FleetState, Loads, Shared as SharedFleet};
+use crate::fleet::{FleetState, Leaving, Loads, Shared as SharedFleet};
 use crate::probe::{Heard, What};
 use crate::register::{RegistrationState, Registrations};
 
@@ -43,6 +43,7 @@ pub struct Status {
     tags: Arc<SharedTags>,
     fleet: Arc<SharedFleet>,
     loads: Arc<Loads>,
+    leaving: Arc<Leaving>,
     propagation: SharedHistogram,
     all_tried: Mutex<bool>,
     tried: Condvar,
@@ -146,6 +147,11 @@ impl Status {
     /// Returns the loads of services, which the members of a fleet share.
     pub fn loads(&self) -> &Arc<Loads> {
         &self.loads
+    }
+
+    /// Returns the servers that are about to be removed, which the members of a fleet share.
+    pub fn leaving(&self) -> &Arc<Leaving> {
+        &self.leaving
     }
 
     /// Returns the fleet, for the loop to write.

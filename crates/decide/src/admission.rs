@@ -141,8 +141,8 @@ impl LiveService {
 
     /// Returns whether requests wait while no server takes new work.
     pub(crate) fn waits_for_servers(&self) -> bool {
-        let scaling = self.settings.load().spec.scaling;
-        scaling.is_some_and(|scaling| scaling.servers_min == 0)
+        let settings = self.settings.load();
+        settings.spec.scaling.as_ref().is_some_and(|scaling| scaling.servers_min == 0)
     }
 
     /// Decides what happens to a request while no server takes new work. A service that may be scaled to

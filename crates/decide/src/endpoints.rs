@@ -244,7 +244,8 @@ fn member(endpoint: &Endpoint, zone: Option<&str>) -> Member {
         backup: endpoint.is_backup(),
         ready: endpoint.is_ready(),
         set_aside: endpoint.is_set_aside(),
-        weight: endpoint.weight(),
+        // One that is about to be removed is not missing: the others are enough.
+        weight: if endpoint.state.is_leaving() { 0 } else { endpoint.weight() },
     }
 }
 

@@ -110,6 +110,8 @@ model::words! {
         Draining = "draining",
         /// An operator has put it into maintenance.
         Maintenance = "maintenance",
+        /// It is about to be removed: its service needs fewer servers.
+        Leaving = "leaving",
         /// The source that lists it reports it in maintenance.
         SourceMaintenance = "source_maintenance",
         /// The source that lists it reports it as failing.
@@ -162,6 +164,7 @@ impl Why {
             | Why::NobodyChosen => true,
             Why::Draining
             | Why::Maintenance
+            | Why::Leaving
             | Why::SourceMaintenance
             | Why::SourceCritical
             | Why::Down
@@ -314,6 +317,7 @@ fn against(endpoints: &Endpoints, index: usize, avoid: &[Address]) -> Why {
     match (endpoint.state.administrative(), endpoint.state.health()) {
         (Administrative::Drain, _) => Why::Draining,
         (Administrative::Maintenance, _) => Why::Maintenance,
+        _ if endpoint.state.is_leaving() => Why::Leaving,
         _ if standing == Some(Standing::Maintenance) => Why::SourceMaintenance,
         _ if standing == Some(Standing::Critical) => Why::SourceCritical,
         (_, Health::Down) => Why::Down,

@@ -71,6 +71,8 @@ pub struct EndpointView {
     pub health: Health,
     /// Administrative state.
     pub administrative: Administrative,
+    /// Whether it is about to be removed because its service needs fewer servers.
+    pub leaving: bool,
     /// Remaining time of its ejection; zero: until the next check of ejections.
     pub ejected_for: Option<Duration>,
     /// Requests in flight at its address, over all services.
@@ -118,6 +120,7 @@ impl LiveService {
                 backup: row.backup,
                 health: state.health(),
                 administrative: state.administrative(),
+                leaving: state.is_leaving(),
                 ejected_for: state.ejected_until().map(|until| until.since(now)),
                 in_flight: endpoint.slots.in_flight(),
                 in_flight_max: endpoint.slots.max(),

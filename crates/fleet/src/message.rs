@@ -34,6 +34,9 @@ impl<'a> Message<'a> {
     pub const CERTIFICATES: u8 = 7;
     /// The kind of loads of services: the receiver's start, then the form of `scaling::wire`.
     pub const LOADS: u8 = 8;
+    /// The kind of servers that are about to be removed: the receiver's start, then the form of
+    /// `control::fleet::leaving`.
+    pub const LEAVING: u8 = 9;
 
     /// Returns the message in a payload; `None` if the payload is empty.
     pub fn read(payload: &'a [u8]) -> Option<Message<'a>> {

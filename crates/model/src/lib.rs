@@ -96,7 +96,7 @@ pub use precedence::Rank;
 pub use published_route::PublishedRoute;
 pub use registration::Registration;
 pub use registries::{BlockingQueries, Consul, Etcd, Nomad, Registries, RouteTagFormat, TagRoutes};
-pub use scaling::Scaling;
+pub use scaling::{Scaling, ScalingAction, ScalingCall, ScalingWebhook};
 pub use server_latency::ServerLatency;
 pub use server_names::{ServerNames, TcpBranch, TcpSplit, TlsMode};
 pub use server_state::{Administrative, CauseCounts, Health, ServerState};

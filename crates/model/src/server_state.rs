@@ -1,7 +1,7 @@
 //! The state of one server of one service; atomics, kept across configurations.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::{Cause, Moment, ServerLatency, StatedVersion, TcpPath, TrialCounts};
 
@@ -45,6 +45,8 @@ fn stored<T: Copy>(all: &[T], number: u8) -> T {
 pub struct ServerState {
     health: AtomicU8,
     administrative: AtomicU8,
+    /// It is about to be removed because its service needs fewer servers.
+    leaving: AtomicBool,
     /// How often it has been set to maintenance.
     maintenances: AtomicU32,
     /// The weight set at run time, plus one; zero: none, the configured one applies.
@@ -138,6 +140,17 @@ impl ServerState {
         stored(Administrative::ALL, self.administrative.load(Relaxed))
     }
 
+    /// Returns whether it is about to be removed because its service needs fewer servers: it finishes its requests and
+    /// gets no new ones.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.load(Relaxed)
+    }
+
+    /// Sets whether it is about to be removed. Returns whether that is a change.
+    pub fn set_leaving(&self, is_leaving: bool) -> bool {
+        self.leaving.swap(is_leaving, Relaxed) != is_leaving
+    }
+
     /// Returns how often it has been set to maintenance.
     pub fn maintenances(&self) -> u32 {
         self.maintenances.load(Relaxed)
@@ -203,10 +216,10 @@ impl ServerState {
     }
 
     /// Returns whether new requests may go to it: not down, not ejected, not taken out by an
-    /// operator. An ejection ends by [`ServerState::readmit`], not by itself, so that all readers
+    /// operator, and not about to be removed. An ejection ends by [`ServerState::readmit`], not by itself, so that all readers
     /// agree.
     pub fn is_ready(&self) -> bool {
-        self.is_healthy() && self.administrative() == Administrative::Ready
+        self.is_healthy() && self.administrative() == Administrative::Ready && !self.is_leaving()
     }
 
     /// Returns whether it is neither down nor ejected, whatever an operator has set.

@@ -4,7 +4,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// A signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,16 +27,31 @@ pub enum Ask {
 /// # Errors
 /// When there is no such process, or it belongs to another user.
 pub fn signal(pid: u32, ask: Ask) -> io::Result<()> {
+    Ok(kill_process(id(pid)?, number(ask))?)
+}
+
+/// Sends the signal to all processes of the group with this ID. Only for the group of a child that has not been waited
+/// for yet.
+///
+/// # Errors
+/// As [`signal`].
+pub fn signal_group(pid: u32, ask: Ask) -> io::Result<()> {
+    Ok(kill_process_group(id(pid)?, number(ask))?)
+}
+
+fn id(pid: u32) -> io::Result<Pid> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or(io::ErrorKind::InvalidInput)?;
-    let signal = match ask {
+    Ok(pid.ok_or(io::ErrorKind::InvalidInput)?)
+}
+
+fn number(ask: Ask) -> Signal {
+    match ask {
         Ask::Terminate => Signal::TERM,
         Ask::HangUp => Signal::HUP,
         Ask::Pause => Signal::STOP,
         Ask::GoOn => Signal::CONT,
         Ask::Kill => Signal::KILL,
-    };
-    Ok(kill_process(pid, signal)?)
+    }
 }
 
 /// CPU time of this process, over all its threads.

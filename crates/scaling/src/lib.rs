@@ -8,6 +8,9 @@
 //! and the free slots still absorb the load. Add first and round once: if ten instances each round up their own
 //! need, the sum can be far above the true need.
 //!
+//! Where Weir itself sees to it that a service gets its number, a [`plan::Plan`] says which servers leave, and when to
+//! call the program that starts and stops them.
+//!
 //! `docs/scaling.md` has the derivation, and what the simulation in `tests/sim` measures.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::wildcard_enum_match_arm))]
@@ -15,6 +18,7 @@
 mod counts;
 mod load;
 mod memory;
+pub mod plan;
 mod reason;
 pub mod staffing;
 pub mod terms;

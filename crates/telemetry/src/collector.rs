@@ -16,8 +16,6 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 const EXCHANGE_MAX: Duration = Duration::from_secs(10);
 /// Maximum size of a response. One that refuses items has some hundred bytes.
 const BODY_MAX_BYTES: usize = 16 * 1024;
-/// Maximum of what a collector says, in a line of the log.
-const SAID_MAX_CHARS: usize = 200;
 /// Maximum of a wait that a collector may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 
@@ -139,7 +137,7 @@ fn judge(connection: &Connection, response: &Response) -> Result<(), NotAccepted
     if (200..300).contains(&status) {
         return Ok(());
     }
-    let why = Why::Status { status, said: said(&response.body) };
+    let why = Why::Status { status, said: response.excerpt() };
     if !matches!(status, 429 | 502 | 503 | 504) {
         return Err(NotAccepted::ForGood(why));
     }
@@ -147,13 +145,6 @@ fn judge(connection: &Connection, response: &Response) -> Result<(), NotAccepted
     let seconds = seconds.and_then(|text| str::from_utf8(text).ok()?.trim().parse().ok());
     let retry_after = seconds.map(|s| Duration::from_secs(s).min(RETRY_AFTER_MAX));
     Err(NotAccepted::ForNow { why, retry_after })
-}
-
-/// Returns the readable part of an answer: the text of a protobuf message stands between bytes that are not.
-fn said(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
-    let readable = text.chars().filter(|c| !c.is_control() && *c != char::REPLACEMENT_CHARACTER);
-    readable.take(SAID_MAX_CHARS).collect::<String>().trim().to_owned()
 }
 
 impl fmt::Display for Why {

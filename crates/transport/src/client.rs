@@ -62,6 +62,20 @@ pub struct Response {
     pub truncated: bool,
 }
 
+/// Maximum length of [`Response::excerpt`].
+const EXCERPT_MAX_CHARS: usize = 200;
+
+impl Response {
+    /// Returns the beginning of its body, for a line of the log: without what is no text, such as the bytes between the
+    /// texts of a protobuf message, and at most 200 characters.
+    pub fn excerpt(&self) -> String {
+        let text = String::from_utf8_lossy(&self.body);
+        let readable =
+            text.chars().filter(|c| !c.is_control() && *c != char::REPLACEMENT_CHARACTER);
+        readable.take(EXCERPT_MAX_CHARS).collect::<String>().trim().to_owned()
+    }
+}
+
 /// Bounds on a response's head.
 const HEAD_LIMITS: HeadLimits =
     HeadLimits { head_max_bytes: 64 * 1024, target_max_bytes: 0, fields_max: FIELDS_MAX };

@@ -40,9 +40,12 @@ export function serverCondition(server, finding) {
   if (server.state === "maintenance") {
     return { level: "disabled", word: "maintenance", why: "An operator put it into maintenance; it is not checked." };
   }
+  const left = server.in_flight ? `${plural(server.in_flight, "request")} to finish` : "nothing left to finish";
   if (server.state === "drain") {
-    const left = server.in_flight ? `${plural(server.in_flight, "request")} to finish` : "nothing left to finish";
     return { level: "disabled", word: "draining", why: `An operator drained it; ${left}.` };
+  }
+  if (server.leaving) {
+    return { level: "disabled", word: "leaving", why: `Its service needs fewer servers; ${left}.` };
   }
   const listing = LISTINGS[server.listing?.standing ?? ""];
   if (listing) return listing;

@@ -26,6 +26,7 @@ const WHY = /** @type {Record<string, string>} */ (
     ejected: "ejected by passive health",
     weight_zero: "its weight is 0",
     backup: "a backup; there are enough other servers",
+    leaving: "about to be removed: its service needs fewer servers",
     source_maintenance: "in maintenance, according to its source",
     source_critical: "failing, according to its source",
     last_resort: "no longer listed, or flapping: used like a backup",

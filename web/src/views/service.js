@@ -69,6 +69,7 @@ function Facts({ row: { service, traffic } }) {
     <div><dt>Retries, last minute</dt><dd>${count(last?.retries)}</dd></div>
     <div><dt>p50, p90 and p99, last 10 s</dt><dd>${[window?.total.p50_ms, window?.total.p90_ms, window?.total.p99_ms].map(duration).join(", ")}</dd></div>
     <div><dt>Queued</dt><dd>${waiting}</dd></div>
+    ${service.wanted && html`<div><dt>Wanted servers</dt><dd title=${service.wanted.why}>${service.wanted.number == null ? "unknown" : count(service.wanted.number)}${service.wanted.calls?.error && `; the last call failed: ${service.wanted.calls.error}`}</dd></div>`}
     <div><dt>Responses, last 10 s</dt><dd>${bytes(perSecondOf(window, window?.response_bytes))}/s</dd></div>
     <div><dt>Client round trip, mean</dt><dd>${duration(window?.client_round_trip_ms)}</dd></div>
   </dl>`;

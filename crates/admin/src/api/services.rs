@@ -83,6 +83,7 @@ fn server(server: &EndpointView, now: Moment) -> Server {
         eligible: server.eligible,
         health: server.health.into(),
         state: server.administrative.into(),
+        leaving: server.leaving,
         ejected_for_ms: server.ejected_for.map(milliseconds),
         weight: server.weight,
         weight_configured: server.weight_configured,

@@ -21,7 +21,7 @@ use admin_api::published::{PublishedRoute, PublishedRoutes, TagSource};
 use admin_api::receipt::{
     HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade, UpgradeResult,
 };
-use admin_api::services::{RefusedEntry, ServiceSource, WantedServers};
+use admin_api::services::{RefusedEntry, ScalingCalls, ServiceSource, WantedServers};
 use admin_api::status::{
     Acme, AcmeCertificate, AcmeFailure, AcmeRefusal, Kubernetes, Registration,
 };
@@ -288,6 +288,7 @@ fn wanted_servers() -> HashMap<Arc<str>, WantedServers> {
         number: Some(13),
         reason: "more_load".to_owned(),
         why: "840 requests/s".to_owned(),
+        calls: Some(ScalingCalls { servers: Some(12), succeeded: 3, failed: 1, error: None }),
     };
     HashMap::from([(Arc::from("listings"), wanted)])
 }

@@ -12,7 +12,7 @@ mod services;
 
 use std::sync::Arc;
 
-use model::ListenerId;
+use model::{HttpUrl, ListenerId};
 
 use crate::build;
 use crate::diagnostic::{At, Diagnostic, Problems, nearest, quote};
@@ -35,6 +35,20 @@ pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) 
     routes::check(document, names, problems);
     services::check(document, names, problems);
     authentications::check(document, names, problems);
+}
+
+/// Returns whether others can read what is sent to this URL.
+fn is_in_clear_text(url: &HttpUrl) -> bool {
+    !url.is_https() && !url.is_of_this_machine()
+}
+
+/// Warns if a secret that is sent to this URL can be read on the way. `what`: the secret, in words.
+fn secret_in_clear_text(url: &At<HttpUrl>, what: &str, problems: &Problems) {
+    if is_in_clear_text(&url.value) {
+        let title = format!("{what} is sent in clear text");
+        let label = "it can be read on the way";
+        problems.report(Diagnostic::warning(title, url.span.clone(), label).help("write https://"));
+    }
 }
 
 /// Checks that every name refers to something.

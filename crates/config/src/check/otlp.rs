@@ -16,16 +16,7 @@ pub(super) fn check(document: &Document, problems: &Problems) {
         );
     }
     let Some(raw) = &document.otlp else { return };
-    let endpoint = &raw.endpoint;
-    let is_seen = !endpoint.value.is_https() && !endpoint.value.is_of_this_machine();
-    if is_seen && raw.otlp.fields.iter().any(|(_, value)| value.is_secret()) {
-        problems.report(
-            Diagnostic::warning(
-                "a secret of `header` is sent in clear text",
-                endpoint.span.clone(),
-                "anyone on the way can read it",
-            )
-            .help("write https://"),
-        );
+    if raw.otlp.fields.iter().any(|(_, value)| value.is_secret()) {
+        super::secret_in_clear_text(&raw.endpoint, "a secret of `header`", problems);
     }
 }

@@ -78,12 +78,9 @@ fn one<T>(
         problems
             .report_absence(Diagnostic::warning(title, first.span.clone(), "not used").help(help));
     }
-    let is_seen = |url: &model::HttpUrl| !url.is_https() && !url.is_of_this_machine();
-    let Some(seen) = raw.urls.iter().find(|at| raw.has_secret && is_seen(&at.value)) else {
-        return;
-    };
     let what = if raw.kind == ServerSourceWord::Etcd { "password" } else { "token" };
-    let title = format!("the {what} of {name} is sent in clear text");
-    let label = "it can be read on the way";
-    problems.report(Diagnostic::warning(title, seen.span.clone(), label).help("write https://"));
+    let seen = raw.urls.iter().find(|at| raw.has_secret && super::is_in_clear_text(&at.value));
+    if let Some(url) = seen {
+        super::secret_in_clear_text(url, &format!("the {what} of {name}"), problems);
+    }
 }

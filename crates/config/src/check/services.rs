@@ -24,9 +24,12 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
             );
         }
         scope(service, document, problems);
+        if let Some(webhook) = service.scaling_webhook.as_ref().filter(|raw| raw.has_secret) {
+            super::secret_in_clear_text(&webhook.url, "a secret of `header`", problems);
+        }
         if let Some(queue) = &service.queue
             && !service.limit_meant
-            && service.service.scaling.is_none_or(|scaling| scaling.servers_min > 0)
+            && service.service.scaling.as_ref().is_none_or(|scaling| scaling.servers_min > 0)
         {
             problems.report(
                 Diagnostic::warning("a queue in which nothing ever waits", queue.clone(), "not used")

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use model::{
     Affinity, Balance, Check, CheckKind, HashKey, HttpVersion, PassiveHealth, Pattern, QueueLimits,
-    Retries, Scaling, ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, ZonePolicy,
+    Retries, Scaling, ScalingAction, ScalingCall, ServerSpec, ServerTarget, Service,
+    ServiceTimeouts, Snapshot, ZonePolicy,
 };
 
 use super::{Changes, Words, or, time, yes_no};
@@ -129,7 +130,7 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("retries.body_kept_max", body_kept_max_bytes, kept, |n| show_size(u64::from(*n)));
     words.value("retries.status", statuses, &new.retries.statuses, super::statuses);
     words.value("retries.backoff", backoff, &new.retries.backoff, time);
-    words.value("scaling", scaling, &new.scaling, |it| or(it.as_ref().map(scaling_text), "off"));
+    scaling_words(scaling.as_ref(), new.scaling.as_ref(), &mut words);
     let idle_max = &new.idle_connections_max;
     words.value("idle_connections_max", idle_connections_max, idle_max, u32::to_string);
     super::tls::service(tls.as_deref(), new.tls.as_deref(), &mut words);
@@ -146,6 +147,39 @@ fn words(old: &Service, new: &Service) -> Words {
     words
 }
 
+fn scaling_words(before: Option<&Scaling>, after: Option<&Scaling>, words: &mut Words) {
+    let numbers = |scaling: Option<&Scaling>| or(scaling.map(scaling_text), "off");
+    let (old, new) = (numbers(before), numbers(after));
+    words.value("scaling", &old, &new, String::clone);
+    let action = |scaling: Option<&Scaling>| scaling.and_then(|it| it.action.clone());
+    let (old, new) = (action(before), action(after));
+    words.value("scaling calls", &old, &new, |action| {
+        let text = action.as_deref().map(
+            |ScalingAction { call, out_cooldown, in_cooldown, drain_max, timeout }| {
+                let called = match call {
+                    ScalingCall::Webhook(webhook) => webhook.peer.url.to_string(),
+                    ScalingCall::Command(command) => command.join(" "),
+                };
+                let [out, less, drain, max] = [out_cooldown, in_cooldown, drain_max, timeout]
+                    .map(|time| show_duration(*time));
+                format!(
+                    "{called}, more after {out}, fewer after {less}, drained for {drain}, in {max}"
+                )
+            },
+        );
+        or(text, "nothing")
+    });
+    let hidden = |action: &Option<Arc<ScalingAction>>| match action.as_deref().map(|it| &it.call) {
+        Some(ScalingCall::Webhook(webhook)) => Some(webhook.clone()),
+        Some(ScalingCall::Command(_)) | None => None,
+    };
+    if let (Some(old), Some(new)) = (hidden(&old), hidden(&new)) {
+        words.hidden("scaling.webhook.ca", &old.peer.ca, &new.peer.ca);
+        words.hidden("scaling.webhook.header", &old.fields, &new.fields);
+        words.hidden("scaling.webhook.body", &old.body, &new.body);
+    }
+}
+
 fn scaling_text(scaling: &Scaling) -> String {
     let Scaling {
         servers_min,
@@ -154,6 +188,7 @@ fn scaling_text(scaling: &Scaling) -> String {
         in_flight_target,
         scale_in_after,
         idle_after,
+        action: _,
     } = scaling;
     let target = match in_flight_target {
         Some(target) => format!("{target} requests in flight each, utilization {utilization}"),

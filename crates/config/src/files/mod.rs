@@ -23,7 +23,8 @@ use crate::include::Pattern;
 use crate::names::Names;
 use crate::raw::{
     Document, RawAction, RawCertificate, RawDiscover, RawErrorPage, RawListenerTls, RawRegistry,
-    RawRespond, RawRoute, RawServicePort, RawServiceTls, RawSource, RawUnknownNames,
+    RawRespond, RawRoute, RawScalingWebhook, RawServicePort, RawServiceTls, RawSource,
+    RawUnknownNames,
 };
 use crate::sources::Sources;
 use crate::{Found, Surroundings, Unreadable};
@@ -51,6 +52,8 @@ pub(crate) struct Contents {
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
     /// In order of the services.
     pub(crate) discover: Vec<Option<Arc<Discover>>>,
+    /// What is called to start and stop servers, in order of the services.
+    pub(crate) scaling_webhooks: Vec<Option<HttpPeer>>,
     pub(crate) fleet: FleetFiles,
     pub(crate) registries: RegistryPeers,
     /// The collector of telemetry.
@@ -120,6 +123,13 @@ pub(crate) fn read(
         discover: services
             .clone()
             .map(|service| reader.discover(service.discover.as_ref()?).map(Arc::new))
+            .collect(),
+        scaling_webhooks: services
+            .clone()
+            .map(|service| {
+                let RawScalingWebhook { url, ca, .. } = service.scaling_webhook.as_ref()?;
+                reader.peer(url, ca.as_ref().map(|ca| ("ca", ca)), &url.span)
+            })
             .collect(),
         fleet: reader.fleet(document.fleet.as_ref()),
         authentications: document

@@ -56,6 +56,7 @@ pub(crate) use log::RawLog;
 pub(crate) use otlp::RawOtlp;
 pub(crate) use register::RawRegister;
 pub(crate) use registries::{RawRegistries, RawRegistry};
+pub(crate) use scaling::RawScalingWebhook;
 pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls, RawUnknownNames};
 pub(crate) use top::{document, includes};
 
@@ -402,6 +403,8 @@ pub(crate) struct RawService {
     pub(crate) affinity_key: Option<At<PathBuf>>,
     /// The service's `discover`, completed from its files.
     pub(crate) discover: Option<RawDiscover>,
+    /// Of its `scaling`, completed from its files.
+    pub(crate) scaling_webhook: Option<RawScalingWebhook>,
     /// Positions of its servers' addresses.
     pub(crate) servers: Vec<RawServerSpans>,
 }

@@ -38,6 +38,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     let affinity_span = table.own_key_span("affinity");
     let (affinity, affinity_key) = table.table("affinity").map_or((None, None), affinity);
     let scaling = table.table("scaling").map(|table| scaling::read(table, limit_meant));
+    let (scaling, scaling_webhook) = scaling.unzip();
     let raw = RawService {
         name: at.span,
         in_flight_max: in_flight_max.as_ref().map(|at| at.span.clone()),
@@ -53,6 +54,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
         error_pages: error_page::read(&mut table),
         servers: spans,
         discover,
+        scaling_webhook: scaling_webhook.flatten(),
         service: Service {
             name: at.value.into(),
             balance,

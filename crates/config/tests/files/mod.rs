@@ -152,6 +152,7 @@ fn make() -> Made {
     for (name, text) in fleet_keys() {
         put(name, text.as_bytes());
     }
+    put("nomad.token", b"hunter2 of Nomad");
     put("empty.pem", b"");
     put("office.txt", b"# the office\n192.0.2.0/24\n\n2001:db8::/32 # IPv6\n");
     put("none.txt", b"\xef\xbb\xbf# no network yet\n");
@@ -203,6 +204,7 @@ fn make() -> Made {
             "b.pem" => put("combined.pem", format!("{pem}{}", key.serialize_pem()).as_bytes()),
             "a.pem" => {
                 put("root-only.key", key.serialize_pem().as_bytes());
+                put("nomad.token", b"hunter2 of Nomad");
                 put("empty.pem", b"");
                 put("cut.pem", &pem.as_bytes()[..pem.len() / 2]);
                 // A leaf in place of its issuer.

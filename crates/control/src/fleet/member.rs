@@ -19,7 +19,7 @@ use super::rates::SharedRates;
 use super::secrets::Secrets;
 use super::slots::SharedSlots;
 use super::state::{DatagramCounts, FleetMember, FleetState};
-use super::{Loads, Parts};
+use super::{Leaving, Loads, Parts};
 use crate::probe::{Heard, Prober};
 
 /// The version of the messages that this program knows, which members tell each other.
@@ -49,6 +49,7 @@ pub(super) struct Member {
     orders: FleetOrders,
     secrets: Secrets,
     loads: Arc<Loads>,
+    leaving: Arc<Leaving>,
     /// The list of members has changed since it was applied to the shared probes.
     is_changed: bool,
     /// Other members of the zone: where they are, and the starts of their processes.
@@ -106,6 +107,7 @@ impl Member {
         let orders = FleetOrders::new(registry, gate, own, handed.clone(), now);
         let mut secrets = Secrets::new(parts, own.start, settings.address, now);
         secrets.set_tls(settings.tls.as_ref(), now);
+        parts.leaving.set_members(Some((own.start, Vec::new())));
         tracing::info!(name = %own.name, address = %own.address, "joining the fleet");
         Ok(Member {
             settings: Arc::clone(settings),
@@ -119,6 +121,7 @@ impl Member {
             orders,
             secrets,
             loads: Arc::clone(&parts.loads),
+            leaving: Arc::clone(&parts.leaving),
             is_changed: false,
             peers: Vec::new(),
             counts: DatagramCounts::default(),
@@ -247,6 +250,8 @@ impl Member {
         self.send_all(Message::ORDERS, &messages);
         let messages = self.loads.take();
         self.send_to_others(Message::LOADS, &messages);
+        let messages = self.leaving.take(now);
+        self.send_to_others(Message::LEAVING, &messages);
         for (kind, message) in self.secrets.tick(now) {
             self.send_to_others(kind, &[message]);
         }
@@ -359,6 +364,7 @@ impl Member {
             Message::SLOTS => self.slots.on_message(other, bytes, now),
             Message::RATES => self.rates.on_message(other, bytes, now),
             Message::LOADS => self.loads.on_message(from, bytes, now),
+            Message::LEAVING => self.leaving.on_message(from, bytes, now),
             Message::TICKETS => self.secrets.on_tickets(other, bytes, now),
             Message::CERTIFICATES => self.secrets.on_certificates(other, bytes, now),
             Message::ORDERS => {
@@ -423,6 +429,7 @@ impl Member {
         self.secrets.set_live(self.membership.members(), now);
         self.loads.retain(|member| self.others.contains_key(&member));
         let own = self.membership.own();
+        self.leaving.set_members(Some((own.start, self.others.keys().copied().collect())));
         let peers = self.membership.members().filter(|other| other.zone == own.zone);
         self.peers = peers.map(|other| (other.address, other.start)).collect();
     }

@@ -1,5 +1,5 @@
 //! This balancer as a member of its fleet: its socket, the list of the others, and the health checks, servers'
-//! slots, rate limits, states of servers, loads of services, session ticket keys and certificates that they share.
+//! slots, rate limits, states of servers, loads of services, servers that are about to be removed, session ticket keys and certificates that they share.
 //!
 //! Nothing is sent before [`Fleet::serve`]: until then a predecessor may be the member of this name. The
 //! crate `fleet` decides who the members are, `health::shared` who probes what, `lend` who may use how many slots,
@@ -8,6 +8,7 @@
 
 mod certificates;
 mod channel;
+mod leaving;
 mod loads;
 mod member;
 mod orders;
@@ -32,6 +33,7 @@ use tokio::sync::Notify;
 use crate::discover::MemberAddress;
 use crate::order::{Confirmed, HandedOrder, NotOrdered};
 use crate::probe::{Heard, Prober};
+pub use leaving::Leaving;
 pub use loads::Loads;
 use member::Member;
 pub use orders::{Gate, OrdersState, ShownOrder};
@@ -63,6 +65,8 @@ pub(crate) struct Parts {
     pub(crate) certificates: Arc<SharedCertificates>,
     /// The loads of services.
     pub(crate) loads: Arc<Loads>,
+    /// The servers that are about to be removed.
+    pub(crate) leaving: Arc<Leaving>,
     /// Notified when a worker needs or frees a slot that the fleet shares, a fetch ends, or certificates or challenges of
     /// this process change.
     pub(crate) news: Arc<Notify>,
@@ -128,6 +132,7 @@ impl Fleet {
         }
         if !std::mem::replace(&mut self.is_configured, true) {
             self.configured.clone_from(&snapshot.fleet);
+            self.parts.leaving.set_fleet(snapshot.fleet.is_some());
             self.zone.clone_from(&snapshot.zone);
             return;
         }
@@ -182,6 +187,7 @@ impl Fleet {
         self.bound = None;
         (self.serves, self.has_ended) = (false, true);
         self.parts.loads.retain(|_| false);
+        self.parts.leaving.set_members(None);
         prober.share(None, now);
         self.shown.set(None);
     }

@@ -138,6 +138,23 @@ fn weight_0_takes_bound_requests_only_and_a_drained_server_none() {
 }
 
 #[test]
+fn a_server_that_leaves_takes_nothing_and_is_not_missed() {
+    let mut spec = service("a", &[1, 2, 3], 4, 0);
+    // As soon as one of the others were missing, the backup would take requests.
+    spec.servers[2].backup = true;
+    spec.zones.ready_min = 0.9;
+    let (_registry, live) = one(spec);
+    assert!(state(&live, 1).set_leaving(true));
+    live.refresh(NOW);
+    for _ in 0..4 {
+        assert_eq!(port(&go(admit_asking(&live, &bound_to(1)))), 2);
+    }
+    assert!(state(&live, 1).set_leaving(false));
+    live.refresh(NOW);
+    assert_eq!(port(&go(admit_asking(&live, &bound_to(1)))), 1);
+}
+
+#[test]
 fn tried_servers_are_the_last_resort() {
     let (_registry, live) = one(service("a", &[1, 2, 3], 1, 1));
     let tried = [address(1), address(2)];

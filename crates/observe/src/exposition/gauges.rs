@@ -297,6 +297,8 @@ pub struct ServiceGauges<'a> {
     pub maintenance: bool,
     /// How many servers it should have, if that is computed.
     pub wanted_servers: Option<u32>,
+    /// Calls to the program that starts and stops its servers: those that succeeded, and those that failed.
+    pub scaling_calls: Option<[u64; 2]>,
 }
 
 /// One server of one service.

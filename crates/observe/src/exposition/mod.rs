@@ -258,6 +258,21 @@ fn write_service_gauges(gauges: &Gauges<'_>, families: &mut Families) {
             wanted.sample(&[("service", &service.name)], u64::from(number));
         }
     }
+    let mut calls = families.family(
+        "weir_service_scaling_calls",
+        Kind::Counter,
+        None,
+        "Calls of the webhook or command that starts and stops the service's servers, by result. In a fleet, of the member that decides now.",
+    );
+    for service in &gauges.services {
+        let counts = service
+            .scaling_calls
+            .iter()
+            .flat_map(|counts| ["succeeded", "failed"].into_iter().zip(counts));
+        for (result, count) in counts {
+            calls.sample(&[("service", &service.name), ("result", &result)], *count);
+        }
+    }
     let mut maintenance = families.family(
         "weir_route_maintenance",
         Kind::Gauge,

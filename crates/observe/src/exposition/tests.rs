@@ -259,6 +259,17 @@ fn certificates() -> Vec<CertificateGauges<'static>> {
     ]
 }
 
+fn scaled_service() -> ServiceGauges<'static> {
+    ServiceGauges {
+        wanted_servers: Some(13),
+        scaling_calls: Some([3, 1]),
+        name: "listings",
+        queue_length: 7,
+        queue_length_max: 200,
+        maintenance: true,
+    }
+}
+
 fn gauges() -> Gauges<'static> {
     Gauges {
         version: "0.1.0",
@@ -310,13 +321,7 @@ fn gauges() -> Gauges<'static> {
             severity: "warning",
             present: 2,
         }],
-        services: vec![ServiceGauges {
-            wanted_servers: Some(13),
-            name: "listings",
-            queue_length: 7,
-            queue_length_max: 200,
-            maintenance: true,
-        }],
+        services: vec![scaled_service()],
         routes_in_maintenance: vec!["checkout"],
         servers: vec![server(), ServerGauges { name: "other", ready: false, zone: "", ..server() }],
         server_histograms: true,

@@ -11,7 +11,9 @@ use admin_api::findings::{Findings, SeenFinding};
 use admin_api::maintenance::Maintenance;
 use admin_api::published::TagSource;
 use admin_api::requests::{Request, Requests};
-use admin_api::services::{RefusedEntry, Server, Service, ServiceSource, UnresolvedServer};
+use admin_api::services::{
+    RefusedEntry, ScalingCalls, Server, Service, ServiceSource, UnresolvedServer, WantedServers,
+};
 use admin_api::status::{Kubernetes, Registration, Status};
 use admin_api::traffic::{ServerWindow, ServiceTraffic, Traffic};
 use diagnose::finding::Finding;
@@ -110,6 +112,9 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
         if let Some(source) = &service.source {
             let _ = writeln!(out, "  from {}", self::source(source));
         }
+        if let Some(wanted) = &service.wanted {
+            let _ = writeln!(out, "  {}", self::wanted(wanted));
+        }
         let traffic = traffic(service);
         let rates = traffic.map(|traffic| traffic::windows(traffic, spans_s)).unwrap_or_default();
         let servers = table(servers, unresolved, own_zone, traffic);
@@ -126,6 +131,25 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
     }
     out.push_str(&look.status.acme.as_ref().map(acme::text).unwrap_or_default());
     out.push_str(&look.under_way.as_ref().map(slowest).unwrap_or_default());
+    out
+}
+
+/// Returns one line on the number of servers that a service should have.
+fn wanted(wanted: &WantedServers) -> String {
+    let WantedServers { number, why, calls, .. } = wanted;
+    let mut out = match number {
+        Some(number) => format!("wanted servers: {number}; {why}"),
+        None => format!("wanted servers: unknown; {why}"),
+    };
+    if let Some(ScalingCalls { servers, error, .. }) = calls {
+        if let Some(servers) = servers {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "; last asked for {servers}");
+        }
+        if let Some(error) = error {
+            let _ = write!(out, "; the last call failed: {error}");
+        }
+    }
     out
 }
 
@@ -409,10 +433,10 @@ fn row(zone: Option<&str>, server: &Server, rates: Option<&ServerWindow>) -> [St
     let listing = server.listing.as_ref();
     let object = listing.map(|listing| format!(", {}", listing.object)).unwrap_or_default();
     let standing = listing.map(|listing| listing.standing.as_str());
-    let state = match standing.filter(|standing| *standing != Standing::Listed.as_str()) {
-        Some(standing) => format!("{}, {standing}", server.state.as_str()),
-        None => server.state.as_str().to_owned(),
-    };
+    let standing = standing.filter(|standing| *standing != Standing::Listed.as_str());
+    let leaving = server.leaving.then_some("leaving");
+    let state = [Some(server.state.as_str()), leaving, standing];
+    let state = state.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let in_flight = match server.in_flight_max {
         Some(max) => format!("{in_flight} of {max}"),
         None => in_flight.to_string(),

@@ -24,6 +24,7 @@ pub(crate) fn condition(server: &Server, found: Option<&Finding>) -> Condition {
     let (word, trouble) = match (server.state.known(), server.health.known()) {
         (Some(Administrative::Drain), _) => ("drain", 0),
         (Some(Administrative::Maintenance), _) => ("maint", 0),
+        _ if server.leaving => ("leaving", 0),
         _ if server.ejected_for_ms.is_some() => ("ejected", 3),
         (_, Some(Health::Down)) => ("down", 3),
         _ if server.weight == 0 => ("weight 0", 0),
@@ -60,6 +61,11 @@ pub(crate) fn why(picture: &Picture, service: &Service, server: &Server) -> Stri
                 .to_owned();
         }
         _ => {}
+    }
+    if server.leaving {
+        return format!(
+            "no: its service needs fewer servers. {in_flight} in flight at its address may finish before it is removed"
+        );
     }
     if picture.maintenance(&service.name).is_some() {
         return "no: its service is in maintenance, so Weir answers in its place".to_owned();

@@ -22,6 +22,7 @@ pub(super) fn listing(picture: &Picture, troubles: &[Trouble]) -> Listing {
         Column::number("REFUSED", 7).from(100),
         Column::number("RETRIED", 7).from(130),
         Column::text("SERVERS", Width::Fixed(11)).from(110),
+        Column::number("WANTED", 6).from(150),
         Column::number("QUEUED", 6).from(140),
         Column::text("IN FLIGHT", Width::Fixed(14)).sorts(Sort::InFlight),
         Column::text("LAST 60 S", Width::Rest(10, 60)),
@@ -77,6 +78,13 @@ fn row(
         figure(share(refused, requests)),
         figure(text(crate::render::traffic::share(window.retries, requests))),
         text(of(service.eligible as u64, Some(all as u64), 3)),
+        text(
+            service
+                .wanted
+                .as_ref()
+                .and_then(|it| it.number)
+                .map_or(String::new(), |n| n.to_string()),
+        ),
         if queued > 0 { Cell::Trouble(short(queued)) } else { text("0") },
         text(of(in_flight, limit.filter(|_| !service.servers.is_empty()), 5)),
         Cell::Spark(service.name.clone()),

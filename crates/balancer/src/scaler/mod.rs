@@ -1,16 +1,22 @@
 //! How many servers services should have: measures their loads, shares them with the fleet, and asks the function
-//! of the crate `scaling`.
+//! of the crate `scaling`. Where Weir itself sees to it that there are as many, `acting` does what the crate's plan
+//! says.
+
+mod acting;
+mod calls;
+mod message;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use admin_api::services::WantedServers;
+use admin_api::services::{ScalingCalls, WantedServers};
 use decide::{Endpoint, LiveService};
 use model::{LimitScope, Moment, Scaling};
 use observe::ServiceTotals;
 use scaling::{Capacity, Counts, Load, Memory, Terms, Wanted, wanted};
 
+use self::acting::Acting;
 use crate::traffic_history::Sources;
 
 /// How often a number is computed. Loads overlap: each covers [`READINGS`] of these times.
@@ -20,24 +26,33 @@ const READINGS: usize = 3;
 
 /// The latest numbers, by service.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Numbers(Arc<Mutex<BTreeMap<Arc<str>, Wanted>>>);
+pub(crate) struct Numbers(Arc<Mutex<BTreeMap<Arc<str>, Number>>>);
+
+/// The number of a service.
+#[derive(Clone, Debug)]
+struct Number {
+    wanted: Wanted,
+    /// The calls to the program that starts and stops its servers.
+    calls: Option<ScalingCalls>,
+}
 
 impl Numbers {
     /// Returns them as the API shows them.
     pub(crate) fn shown(&self) -> HashMap<Arc<str>, WantedServers> {
         let numbers = self.lock();
-        let shown = numbers.iter().map(|(name, wanted)| {
+        let shown = numbers.iter().map(|(name, Number { wanted, calls })| {
             let shown = WantedServers {
                 number: wanted.servers,
                 reason: wanted.reason.word().to_owned(),
                 why: wanted.to_string(),
+                calls: calls.clone(),
             };
             (Arc::clone(name), shown)
         });
         shown.collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Wanted>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Number>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -47,6 +62,7 @@ pub(crate) struct Scaler {
     sources: Sources,
     numbers: Numbers,
     services: HashMap<Arc<str>, Measured>,
+    acting: Acting,
     looked_at: Moment,
     computed_at: Moment,
 }
@@ -66,6 +82,7 @@ struct Measured {
 impl Scaler {
     pub(crate) fn new(sources: Sources, numbers: Numbers) -> Scaler {
         Scaler {
+            acting: Acting::new(Arc::clone(&sources.control)),
             sources,
             numbers,
             services: HashMap::new(),
@@ -81,7 +98,7 @@ impl Scaler {
         let scaled: Vec<(&Arc<LiveService>, Scaling)> = published
             .services
             .iter()
-            .filter_map(|service| Some((service, service.spec().scaling?)))
+            .filter_map(|service| Some((service, service.spec().scaling.clone()?)))
             .collect();
         let names: HashSet<&Arc<str>> = scaled.iter().map(|(service, _)| service.name()).collect();
         self.services.retain(|name, _| names.contains(name));
@@ -100,12 +117,19 @@ impl Scaler {
                 }
             }
         }
+        self.acting.retain(&published, |name| names.contains(name), now);
         if scaled.is_empty() {
             self.numbers.lock().clear();
             self.sources.control.loads().set_own(HashMap::new());
         } else if now.since(self.computed_at) + Duration::from_millis(500) >= EVERY {
             self.computed_at = now;
             self.compute(&scaled, now);
+        }
+        self.acting.take_results(now);
+        let mut numbers = self.numbers.lock();
+        for (service, scaling) in &scaled {
+            let Some(number) = numbers.get_mut(service.name()) else { continue };
+            number.calls = self.acting.act(service, scaling, &number.wanted, now);
         }
     }
 
@@ -141,11 +165,12 @@ impl Scaler {
             let mut loads = shared.of_others(name, now);
             loads.push(*load);
             let wanted = measured.wanted(service, scaling, &loads, now);
-            let before = numbers.get(name).map(|before| before.servers);
+            let before = numbers.get(name).map(|before| before.wanted.servers);
             if before != Some(wanted.servers) {
                 tracing::info!(service = %name, servers = wanted.servers, reason = wanted.reason.word(), "wanted servers: {wanted}");
             }
-            numbers.insert(Arc::clone(name), wanted);
+            let calls = numbers.get(name).and_then(|before| before.calls.clone());
+            numbers.insert(Arc::clone(name), Number { wanted, calls });
         }
     }
 }
@@ -290,7 +315,7 @@ mod tests {
                     in_flight_max = 1\nserver = [{ address = \"127.0.0.1:2\" }]\n\
                     scaling = { servers_max = 9 }\n";
         let Ok(read) = config::check(text, "test.toml", &()) else { panic!("it is valid") };
-        let scaling = read.snapshot.services[0].scaling.unwrap();
+        let scaling = read.snapshot.services[0].scaling.clone().unwrap();
         assert!((scaling.utilization - terms.utilization).abs() < 1e-12);
         assert_eq!(scaling.scale_in_after, terms.stabilization);
         assert_eq!(scaling.idle_after, terms.idle);

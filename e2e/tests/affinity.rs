@@ -234,7 +234,7 @@ fn without_random_bytes_there_is_no_start() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{verb}: {said}");
         assert!(said.contains("no random bytes from /dev/urandom"), "{verb}: {said}");
-        assert!(said.contains("`affinity.key_file`"), "{verb}: {said}");
+        assert!(said.contains("`affinity_key_file`"), "{verb}: {said}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! This instance's key for affinity cookies: generated once and kept in the state directory, so
-//! that it survives restarts and upgrades. Services with a `key_file` do not need it.
+//! This instance's key for affinity cookies and sessions: generated once and kept in the state directory, so
+//! that it survives restarts and upgrades. Services and routes with a `key_file` do not need it.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, fchown};
 use std::path::Path;
 
-use model::{AffinityKey, Snapshot};
+use model::{Action, AffinityKey, Snapshot};
 use os::secret_file::{self, Links, SecretError};
 
 use crate::state_directory;
@@ -17,7 +17,7 @@ const FILE: &str = "affinity.key";
 /// Source of random bytes.
 const RANDOM: &str = "/dev/urandom";
 
-/// Sets the registry's key if `snapshot` has a service that needs it. `owner` (user and group IDs)
+/// Sets the registry's key if `snapshot` has a service or route that needs it. `owner` (user and group IDs)
 /// is the user that this process, still root, will switch to; a new file is created as theirs.
 ///
 /// `handed`: the key of the process that this one takes over from. It is used unless the state
@@ -45,7 +45,7 @@ pub(crate) fn ensure(
                 file = %path.display(),
                 %error,
                 "cannot save the key of affinity cookies; clients may change servers at the next \
-                 restart; create the directory, or set `state_directory` or `affinity.key_file`"
+                 restart; create the directory, or set `state_directory` or `affinity_key_file`"
             );
             new()
         }
@@ -68,10 +68,17 @@ pub(crate) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     }
 }
 
-/// Returns whether a service has affinity and no key file.
+/// Returns whether a service or a route has affinity, and no file has its key.
 fn is_needed(snapshot: &Snapshot) -> bool {
-    let mut affinities = snapshot.services.iter().filter_map(|service| service.affinity.as_ref());
-    affinities.any(|affinity| affinity.key_file.is_none())
+    let of_services = snapshot
+        .services
+        .iter()
+        .filter_map(|service| service.affinity.as_ref().map(|affinity| &affinity.key_file));
+    let of_routes = snapshot.routes.iter().filter_map(|route| match &route.action {
+        Action::Forward(forward) => forward.affinity.as_ref().map(|affinity| &affinity.key_file),
+        Action::Redirect(_) | Action::Deny(_) | Action::Respond(_) => None,
+    });
+    snapshot.affinity_key_file.is_none() && of_services.chain(of_routes).any(Option::is_none)
 }
 
 /// Why there is no key. Displays as one line.
@@ -95,7 +102,7 @@ impl fmt::Display for KeyError {
             KeyError::NotRandom(error) => write!(
                 f,
                 "cannot make a key for affinity cookies: no random bytes from {RANDOM}: {error}; \
-                 make that device available, or set `affinity.key_file`"
+                 make that device available, or set `affinity_key_file`"
             ),
         }
     }

@@ -6,9 +6,9 @@ use model::{
     Action, Address, Balance, Certificate, CheckKind, ClientCertificateMode, Consul, Content,
     ContentCoding, Discover, ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch, Fleet,
     GatewayExposure, Kubernetes, Listener, Log, LogSample, Maintenance, Nomad, Otlp, PathChange,
-    PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, RouteTagFormat, Scaling,
-    ScalingAction, ScalingCall, ServerSource, Service, ServiceTls, Snapshot, SplitTarget, TcpSplit,
-    Text, TlsMode, UnknownNames,
+    PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, RouteAffinity,
+    RouteTagFormat, Scaling, ScalingAction, ScalingCall, ServerSource, Service, ServiceTls,
+    SessionCarrier, Snapshot, SplitTarget, TcpSplit, Text, TlsMode, UnknownNames,
 };
 use serde_json::{Value, json};
 
@@ -30,6 +30,7 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
         "drain_delay_ms": millis(snapshot.drain_delay),
         "drain_max_ms": millis(snapshot.drain_max),
         "state_directory": snapshot.state_directory,
+        "affinity_key_file": snapshot.affinity_key_file.as_ref().map(|file| &file.path),
         "run_as": snapshot.run_as.as_ref().map(|(user, group)| json!({
             "user": user, "group": group,
         })),
@@ -279,6 +280,23 @@ fn path_change(change: &PathChange) -> Value {
     }
 }
 
+fn route_affinity(affinity: &RouteAffinity) -> Value {
+    let RouteAffinity { carrier, scope, lifetime_max, idle_max, key_file } = affinity;
+    let (cookie, header, is_permanent) = match carrier {
+        SessionCarrier::Cookie { name, is_permanent } => (Some(name), None, *is_permanent),
+        SessionCarrier::Field(name) => (None, Some(name), false),
+    };
+    json!({
+        "cookie": cookie,
+        "header": header,
+        "permanent": is_permanent,
+        "scope": scope.as_ref(),
+        "lifetime_max_ms": lifetime_max.map(millis),
+        "idle_max_ms": idle_max.map(millis),
+        "key_file": key_file.as_ref().map(|file| &file.path),
+    })
+}
+
 fn action(action: &Action, snapshot: &Snapshot) -> Value {
     match action {
         Action::Deny(denial) => json!({ "deny": denial.status }),
@@ -340,6 +358,7 @@ fn action(action: &Action, snapshot: &Snapshot) -> Value {
                     "statuses": forward.retries.statuses.as_ref().map(ToString::to_string),
                     "backoff_ms": forward.retries.backoff.map(millis),
                 },
+                "affinity": forward.affinity.as_deref().map(route_affinity),
             }})
         }
     }

@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use model::{
-    Acme, AcmeCertificate, Action, Affinity, AuthenticationId, BranchChanges, Compression, Consul,
-    Content, Cors, Denial, ErrorPage, Etcd, FieldMatch, Fleet, Forward, HostPattern, HttpPeer,
-    Listener, ListenerId, ListenerTls, Material, MessageChanges, Metrics, MetricsListener, Mirror,
-    Nomad, Otlp, PathMatch, Protocol, Registries, RequestFilter, Respond, ResponseFilter, Route,
-    RouteMatch, Scaling, ScalingCall, ServerNames, Service, Snapshot, Split, SplitTarget, TcpSplit,
-    Text, TlsMode, WrittenAt,
+    Acme, AcmeCertificate, Action, Affinity, AffinityKeyFile, AuthenticationId, BranchChanges,
+    Compression, Consul, Content, Cors, Denial, Discover, ErrorPage, Etcd, FieldMatch, Fleet,
+    Forward, HostPattern, HttpPeer, Listener, ListenerId, ListenerTls, Material, MessageChanges,
+    Metrics, MetricsListener, Mirror, Nomad, Otlp, PathMatch, Protocol, Registries, RequestFilter,
+    Respond, ResponseFilter, Route, RouteAffinity, RouteMatch, Scaling, ScalingCall, ServerNames,
+    Service, ServiceTls, Snapshot, Split, SplitTarget, TcpSplit, Text, TlsMode, WrittenAt,
 };
 
 use crate::diagnostic::{At, Span};
@@ -53,29 +53,26 @@ pub(crate) fn snapshot(
     let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
     let mut places = Places { sources, lines: Lines::of(sources), file: "".into() };
     for (mut raw, files) in document.routes.into_iter().zip(files.routes) {
-        let RouteFiles { content, pages } = files;
+        let RouteFiles { content, affinity_key, pages } = files;
         let pages = error_pages(std::mem::take(&mut raw.error_pages), pages)?;
         let written_at = places.of(&raw.span);
-        routes.extend(by_host((raw, written_at), (content, pages), &listeners, names)?);
+        let files = (content, affinity_key, pages);
+        routes.extend(by_host((raw, written_at), files, &listeners, names)?);
     }
     tell_apart(&mut routes);
     routes.sort_by(|one, other| one.matches.precedence(&other.matches));
     let (discover, files_of_webhooks) = (files.discover, files.scaling_webhooks);
     let authentications: Option<Vec<_>> = files.authentications.into_iter().collect();
+    let affinity_key_file = files.affinity_key;
     let files = files.services.into_iter().zip(files.affinity_keys).zip(files.service_pages);
     let files = files.zip(discover).zip(files_of_webhooks);
 
-    let services = document.services.into_iter().zip(files).map(
-        |(raw, ((((tls, key_file), pages), discover), webhook))| {
-            let RawService { service, error_pages: raw_pages, .. } = raw;
-            let scaling = service.scaling.clone().map(|scaling| complete(scaling, webhook));
-            let error_pages = error_pages(raw_pages, pages)?;
-            let affinity = service.affinity;
-            let affinity = affinity.map(|affinity| Affinity { key_file, ..affinity });
-            Some(Arc::new(Service { tls, affinity, error_pages, discover, scaling, ..service }))
-        },
-    );
-    let services: Option<Vec<_>> = services.collect();
+    let services = document.services.into_iter().zip(files);
+    let services: Option<Vec<_>> = services
+        .map(|(raw, ((((tls, key), pages), discover), webhook))| {
+            service(raw, (tls, key), (pages, discover), webhook)
+        })
+        .collect();
     Some(Snapshot {
         zone: document.zone.map(|zone| zone.value),
         workers: document.workers,
@@ -87,6 +84,7 @@ pub(crate) fn snapshot(
         drain_delay: document.drain_delay,
         drain_max: document.drain_max,
         state_directory: document.state_directory,
+        affinity_key_file,
         run_as: document.run_as,
         admin: document.admin.map(RawAdmin::built),
         metrics,
@@ -226,7 +224,7 @@ fn server_names(
 /// Returns the routes of one route in the file: one for each of its hosts, in order.
 fn by_host(
     (raw, written_at): (RawRoute, WrittenAt),
-    (content, pages): (Option<Material>, Vec<ErrorPage>),
+    (content, affinity_key, pages): (Option<Material>, Option<AffinityKeyFile>, Vec<ErrorPage>),
     listeners: &[Listener],
     names: &Names,
 ) -> Option<impl Iterator<Item = Route>> {
@@ -247,7 +245,7 @@ fn by_host(
     let filters = request_filters(raw.rate_limits, raw.cors, authenticate);
     let maintenance = raw.maintenance;
     // The last of them is moved: most routes have one host.
-    let action = action(raw.action, content, names)?;
+    let action = action(raw.action, (content, affinity_key), names)?;
     let shared = std::iter::repeat_n((matches, action, filters, pages), raw.hosts.len());
     let name = raw.name.map(|name| name.value);
     Some(raw.hosts.into_iter().zip(shared).map(move |(host, shared)| {
@@ -281,6 +279,19 @@ impl Places<'_> {
     }
 }
 
+fn service(
+    raw: RawService,
+    (tls, key_file): (Option<Arc<ServiceTls>>, Option<AffinityKeyFile>),
+    (pages, discover): (PageFiles, Option<Arc<Discover>>),
+    webhook: Option<HttpPeer>,
+) -> Option<Arc<Service>> {
+    let RawService { service, error_pages: raw_pages, .. } = raw;
+    let error_pages = error_pages(raw_pages, pages)?;
+    let affinity = service.affinity.map(|affinity| Affinity { key_file, ..affinity });
+    let scaling = service.scaling.map(|scaling| complete(scaling, webhook));
+    Some(Arc::new(Service { tls, affinity, error_pages, discover, scaling, ..service }))
+}
+
 /// Returns the listeners that a route in the file names, without those that do not exist.
 pub(crate) fn listeners_of(raw: &RawRoute, names: &Names) -> Vec<ListenerId> {
     let mut listeners: Vec<_> =
@@ -290,7 +301,11 @@ pub(crate) fn listeners_of(raw: &RawRoute, names: &Names) -> Vec<ListenerId> {
     listeners
 }
 
-fn action(raw: RawAction, content: Option<Material>, names: &Names) -> Option<Action> {
+fn action(
+    raw: RawAction,
+    (content, key_file): (Option<Material>, Option<AffinityKeyFile>),
+    names: &Names,
+) -> Option<Action> {
     match raw {
         RawAction::Forward(forward) => {
             let to = forward.to.iter().map(|raw| branch(raw, &forward.fields, names));
@@ -303,6 +318,7 @@ fn action(raw: RawAction, content: Option<Material>, names: &Names) -> Option<Ac
                     Some(Mirror { service, share, body_max_bytes: body_max_bytes as u32 })
                 })
                 .collect();
+            let affinity = forward.affinity.map(|raw| RouteAffinity { key_file, ..raw.affinity });
             Some(Action::Forward(Box::new(Forward {
                 to: to?,
                 rewrite: forward.rewrite,
@@ -311,6 +327,7 @@ fn action(raw: RawAction, content: Option<Material>, names: &Names) -> Option<Ac
                 fields: forward.fields,
                 timeouts: forward.timeouts,
                 retries: forward.retries,
+                affinity: affinity.map(Box::new),
             })))
         }
         RawAction::Redirect(redirect) => Some(Action::Redirect(redirect)),

@@ -41,6 +41,7 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         drain_delay: Duration::ZERO,
         drain_max: Duration::from_secs(1),
         state_directory: None,
+        affinity_key_file: None,
         run_as: None,
         admin: None,
         metrics: model::Metrics::none(),

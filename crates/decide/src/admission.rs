@@ -24,7 +24,7 @@ use crate::sync::{Fence, fence};
 pub struct Ask<'a> {
     /// The [`crate::hash_key`] of the part of the request that the service's `hash` names.
     pub key: Option<u64>,
-    /// The server's token from the affinity cookie.
+    /// The server's token from the affinity cookie or session.
     pub affinity: Option<u64>,
     /// Servers that this request has tried already. Chosen again only if no other server is
     /// eligible, or if all others are full and the queue has no place.

@@ -38,8 +38,7 @@ impl Endpoint {
         Endpoint { token: server_token(row.address), affinity_token, row, state, slots, is_checked }
     }
 
-    /// Returns whether an affinity cookie with this token names it, written by this release or the
-    /// previous one.
+    /// Returns whether an affinity cookie or a session with this token names it.
     pub fn is_named_by(&self, token: Option<u64>) -> bool {
         token == Some(self.affinity_token) || token == Some(self.token)
     }

@@ -40,7 +40,8 @@ pub struct Endpoints {
     /// Draws one by weight alone, for trials.
     draw: Draw,
     by_address: Vec<(Address, u32)>,
-    /// Index by affinity token: those of this release, and those of the previous one.
+    /// Index by token: those in affinity cookies, and those in sessions of routes, which cookies of the previous
+    /// release contain, too.
     by_token: [Vec<(u64, u32)>; 2],
 }
 
@@ -134,7 +135,7 @@ impl Endpoints {
         Some(self.by_address[found].1 as usize)
     }
 
-    /// Returns the server that an affinity cookie names, if it is ready. Its tier and weight do not
+    /// Returns the server that an affinity cookie or a session names, if it is ready. Its tier and weight do not
     /// matter: a client bound to a server stays with it.
     pub(crate) fn by_token(&self, token: u64) -> Option<&Arc<Endpoint>> {
         let found = self.by_token.iter().find_map(|tokens| {

@@ -27,6 +27,7 @@ pub mod rate;
 pub mod retry;
 pub mod reuse;
 pub mod route;
+pub mod session;
 mod slot;
 pub mod slow_start;
 pub mod weights;
@@ -34,6 +35,7 @@ pub mod zones;
 
 mod admission;
 mod change;
+mod cookie_path;
 mod count;
 mod drain;
 mod elsewhere;
@@ -54,6 +56,7 @@ mod tests;
 
 pub use admission::{Admission, Ask, Refusal, Waiter};
 pub use change::ServerChange;
+pub use cookie_path::cookie_path;
 pub use endpoint::Endpoint;
 pub use endpoints::Endpoints;
 pub use limits::{Slots, Usage};

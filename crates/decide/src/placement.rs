@@ -1,11 +1,112 @@
-//! The parts of a request that determine its server: the hash key and the affinity cookie.
+//! The parts of a request that determine its service and server: the hash key, and the affinity cookie or
+//! session.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
-use model::{Balance, HashOn, Service};
+use model::{
+    Balance, Forward, HashOn, RouteAffinity, Service, ServiceId, SessionCarrier, Split, SplitTarget,
+};
 use wire::http1::RequestHead;
 
+use crate::registry::Published;
+use crate::route;
+use crate::session::{Session, SessionKey, service_token};
 use crate::token::{hash_key, hash_parameter, hash_path};
+
+/// How many cookies of one name are looked at: a browser sends one for each path that it has one for.
+const COOKIES_MAX: usize = 4;
+
+/// The branch of a split that a request takes, and what binds it to a server there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement<'a> {
+    /// The branch.
+    pub branch: &'a Split,
+    /// The server.
+    pub bound: Bound,
+}
+
+/// What binds a request to a server, by the affinity of its route or else of its service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bound {
+    /// The server's token, for [`crate::Ask::affinity`].
+    pub server: Option<u64>,
+    /// The session of the route's affinity that names it.
+    pub session: Option<Session>,
+}
+
+impl Bound {
+    /// Returns what a service's affinity binds a request to, if its cookie is well-formed.
+    pub fn of_service(service: &Service, request: &RequestHead) -> Bound {
+        Bound { server: cookie_token(service, request), session: None }
+    }
+}
+
+/// Chooses the branch for a request: that of its session if the route has affinity and the request a session
+/// that holds, else one drawn by weight. `wall` is the time since 1970.
+///
+/// A session's branch may have the weight 0: "the persistence to a single backend MUST be maintained across services,
+/// even if the weight is set to 0" (GEP-1619, Traffic Splitting). If the server is not ready, the session is over. The
+/// request still takes a branch of the same service, unless that has the weight 0 or no server: versions
+/// of an application that share a route should not be mixed more than necessary.
+pub fn place<'a>(
+    published: &Published,
+    forward: &'a Forward,
+    request: &RequestHead,
+    wall: impl FnOnce() -> Duration,
+    rng: &mut fastrand::Rng,
+) -> Placement<'a> {
+    let Some(affinity) = &forward.affinity else {
+        let branch = route::split(forward, rng);
+        let bound = match branch.to {
+            SplitTarget::Service(id) => Bound::of_service(published.snapshot.service(id), request),
+            SplitTarget::Deny(_) => Bound::default(),
+        };
+        return Placement { branch, bound };
+    };
+    let key = published.session_key(affinity);
+    let placed = session(affinity, &key, request)
+        .filter(|session| session.holds(affinity, wall()))
+        .and_then(|session| placed_by(&session, published, forward));
+    placed.unwrap_or_else(|| Placement {
+        branch: route::split(forward, rng),
+        bound: Bound::default(),
+    })
+}
+
+/// Returns the branch of a session, if it is not over.
+fn placed_by<'a>(
+    session: &Session,
+    published: &Published,
+    forward: &'a Forward,
+) -> Option<Placement<'a>> {
+    let is_its =
+        |id: ServiceId| service_token(&published.snapshot.service(id).name) == session.service;
+    let mut of_service = forward.to.iter().filter_map(|branch| match branch.to {
+        SplitTarget::Service(id) if is_its(id) => Some((branch, id)),
+        SplitTarget::Service(_) | SplitTarget::Deny(_) => None,
+    });
+    let (first, id) = of_service.next()?;
+    let weighted = (first.weight > 0).then_some(first);
+    let weighted = weighted.or_else(|| of_service.map(|(one, _)| one).find(|one| one.weight > 0));
+    let endpoints = published.service(id).endpoints();
+    if endpoints.by_token(session.server).is_some() {
+        let bound = Bound { server: Some(session.server), session: Some(*session) };
+        return Some(Placement { branch: weighted.unwrap_or(first), bound });
+    }
+    let branch = weighted.filter(|_| !endpoints.eligible.is_empty())?;
+    Some(Placement { branch, bound: Bound::default() })
+}
+
+/// Returns the session in the cookie or field of a request, whether or not it still holds.
+fn session(affinity: &RouteAffinity, key: &SessionKey, request: &RequestHead) -> Option<Session> {
+    match &affinity.carrier {
+        SessionCarrier::Cookie { name, .. } => {
+            request.cookies(name).take(COOKIES_MAX).find_map(|value| key.open(value))
+        }
+        SessionCarrier::Field(name) => key.open(request.field(name)?),
+    }
+}
 
 /// Returns the key by which `hash` places this request, if the service hashes and the request has
 /// one. `verified` returns the value that servers receive for a field that tells them who sent the
@@ -41,8 +142,8 @@ pub fn client_key(service: &Service, client: IpAddr) -> Option<u64> {
     })
 }
 
-/// Returns the server that the request's affinity cookie names, if it has a well-formed one.
-pub fn affinity(service: &Service, request: &RequestHead) -> Option<u64> {
+/// Returns the server that the cookie of a service's affinity names, if the request has a well-formed one.
+fn cookie_token(service: &Service, request: &RequestHead) -> Option<u64> {
     let cookie = request.cookie(&service.affinity.as_ref()?.cookie)?;
     if cookie.len() != 16 {
         return None;

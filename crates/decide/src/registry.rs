@@ -7,13 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
-use model::{AffinityKey, EndpointSet, Moment, Service, ServiceId, Snapshot, WrittenAt};
+use model::{
+    AffinityKey, AffinityKeyFile, EndpointSet, Moment, RouteAffinity, Service, ServiceId, Snapshot,
+    WrittenAt,
+};
 
 use crate::limits::{SlotTable, Slots};
 use crate::live::{LiveService, TierChange};
 use crate::maintenance::Switched;
 use crate::rate::RateTable;
 use crate::route::Router;
+use crate::session::SessionKey;
 
 /// Maximum number of rate-limit buckets, over all routes.
 #[cfg(not(loom))]
@@ -22,6 +26,9 @@ const RATE_KEYS_MAX: usize = 1 << 20;
 /// most of the time.
 #[cfg(loom)]
 const RATE_KEYS_MAX: usize = 1 << 6;
+
+/// The key where nothing needs one.
+const NO_KEY: AffinityKey = AffinityKey::new([0; AffinityKey::LENGTH]);
 
 /// A configuration in force.
 #[derive(Debug)]
@@ -36,6 +43,8 @@ pub struct Published {
     pub generation: u64,
     /// The tier changes caused by publishing it.
     pub tier_changes: Vec<TierChange>,
+    /// The key of affinities without their own.
+    affinity_key: AffinityKey,
     first_use: Arc<FirstUse>,
     /// Where the routes are written now, if the files were read again since and mean the same.
     moved: ArcSwapOption<Vec<WrittenAt>>,
@@ -97,6 +106,12 @@ impl Published {
         // IDs come from the snapshot beside it, whose services these are.
         &self.services[id.0 as usize]
     }
+
+    /// Returns the key of the sessions of a route's affinity.
+    pub fn session_key(&self, affinity: &RouteAffinity) -> SessionKey {
+        let key = affinity.key_file.as_ref().map_or(self.affinity_key, |file| file.key);
+        SessionKey::new(&key, affinity)
+    }
 }
 
 /// State that lives as long as the process. One per process.
@@ -107,7 +122,7 @@ pub struct Registry {
     rate: RateTable,
     maintenance: Switched,
     first_turn: AtomicU64,
-    /// Key of the tokens in affinity cookies, for services without their own.
+    /// Key of affinities without their own, for configurations that name none.
     affinity_key: OnceLock<AffinityKey>,
     /// Locked while publishing: the services of the current configuration.
     services: Mutex<HashMap<Arc<str>, Arc<LiveService>>>,
@@ -134,6 +149,7 @@ impl Registry {
             services: Vec::new(),
             generation: 0,
             tier_changes: Vec::new(),
+            affinity_key: NO_KEY,
             first_use: Arc::default(),
             moved: ArcSwapOption::empty(),
             snapshot: Arc::new(empty),
@@ -149,8 +165,8 @@ impl Registry {
         }
     }
 
-    /// Sets this instance's key for the tokens of affinity cookies, used from the next
-    /// configuration on by services without a key file. It is set once; later calls have no effect.
+    /// Sets this instance's key of affinities, used from the next configuration on by services and
+    /// routes without a key file. It is set once; later calls have no effect.
     pub fn set_affinity_key(&self, key: AffinityKey) {
         let _ = self.affinity_key.set(key);
     }
@@ -160,13 +176,11 @@ impl Registry {
         self.affinity_key.get().copied()
     }
 
-    /// Returns the key of a service's affinity cookies: that of its file, else this instance's.
-    fn affinity_key_of(&self, spec: &Service) -> AffinityKey {
-        let of_file = spec.affinity.as_ref().and_then(|affinity| affinity.key_file.as_ref());
-        let own = || self.affinity_key();
-        // The caller that publishes a service which needs this instance's key has set it.
-        let none = AffinityKey::new([0; AffinityKey::LENGTH]);
-        of_file.map(|file| file.key).or_else(own).unwrap_or(none)
+    /// Returns the key of affinities without their own: that of the configuration's file, else this instance's.
+    fn affinity_key_of(&self, snapshot: &Snapshot) -> AffinityKey {
+        let of_file = snapshot.affinity_key_file.as_ref().map(|file| file.key);
+        // The caller that publishes a configuration which needs this instance's key has set it.
+        of_file.or_else(|| self.affinity_key()).unwrap_or(NO_KEY)
     }
 
     /// Puts a configuration into force. Requests in progress keep what they hold.
@@ -188,8 +202,9 @@ impl Registry {
         // Those with new settings or servers: the others stay as they are.
         let mut changed = Vec::new();
         // First the settings of all services, then what is derived from several of them.
+        let of_instance = self.affinity_key_of(&snapshot);
         for spec in &snapshot.services {
-            let affinity_key = self.affinity_key_of(spec);
+            let affinity_key = key_file_of(spec).map_or(of_instance, |file| file.key);
             let kept = known.remove(&spec.name);
             let is_new = kept.is_none();
             let live = kept.unwrap_or_else(|| {
@@ -220,6 +235,7 @@ impl Registry {
             snapshot,
             services,
             tier_changes,
+            affinity_key: of_instance,
             first_use: Arc::default(),
         });
         self.current.store(Arc::clone(&published));
@@ -268,4 +284,9 @@ impl Registry {
     pub fn rate(&self) -> &RateTable {
         &self.rate
     }
+}
+
+/// Returns the file with the key of a service's own affinity.
+fn key_file_of(spec: &Service) -> Option<&AffinityKeyFile> {
+    spec.affinity.as_ref().and_then(|affinity| affinity.key_file.as_ref())
 }

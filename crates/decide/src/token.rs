@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use model::{Address, AffinityKey};
+use model::{Address, AffinityKey, hash_bytes};
 
 pub(crate) use model::mix;
 
@@ -73,9 +73,9 @@ fn sip_round(v: &mut [u64; 4]) {
     v[2] = v[2].rotate_left(32);
 }
 
-/// Returns the token by which `hash` places the server at `address`, the same in every process.
-/// Cookies of the previous release contain it too, and are accepted for one more release: it can be
-/// inverted.
+/// Returns the token by which `hash` places the server at `address`, the same in every process. It can be inverted;
+/// sessions of routes contain it in encrypted form. Cookies of the previous release contain it too, and are
+/// accepted for one more release.
 pub fn server_token(address: Address) -> u64 {
     let address = match address {
         Address::Ip(address) => address,
@@ -104,14 +104,6 @@ pub fn hash_path(path: &str) -> u64 {
 /// has none.
 pub fn hash_parameter(query: &str, name: &str) -> Option<u64> {
     query::first_value(query, name).map(hash_bytes)
-}
-
-fn hash_bytes(part: impl Iterator<Item = u8>) -> u64 {
-    // FNV-1a, then one round of mixing, since its high bits alone are weak for short input.
-    let fnv = part.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    mix(fnv)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Session affinity by cookie, and the key of its tokens.
+//! Session affinity of services and routes, and the key of its values.
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// Session affinity by a cookie that Weir sets.
+/// Session affinity of a service, by a cookie that Weir sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Affinity {
     /// The cookie's name.
@@ -13,6 +14,52 @@ pub struct Affinity {
     pub max_age: Option<Duration>,
     /// The file with the key of the tokens; `None`: the key of this instance.
     pub key_file: Option<AffinityKeyFile>,
+}
+
+/// Session affinity of a route, in place of that of its services: a session stays with a service and a
+/// server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteAffinity {
+    /// What carries a session.
+    pub carrier: SessionCarrier,
+    /// Routes with equal scopes accept each other's sessions. It is part of what the key protects.
+    pub scope: Arc<str>,
+    /// How long a session lasts; `None`: as long as the client keeps it.
+    pub lifetime_max: Option<Duration>,
+    /// How long it lasts without requests; `None`: not limited.
+    pub idle_max: Option<Duration>,
+    /// The file with the key; `None`: the key of this instance.
+    pub key_file: Option<AffinityKeyFile>,
+}
+
+/// What carries a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionCarrier {
+    /// A cookie.
+    Cookie {
+        /// Its name.
+        name: String,
+        /// Whether the client keeps it for the session's lifetime, also when the browser is closed.
+        is_permanent: bool,
+    },
+    /// A field of this name, in lower case: Weir adds it to a response, and the client repeats it in its
+    /// requests.
+    Field(String),
+}
+
+impl SessionCarrier {
+    /// Returns the scope of routes that do not state another: one for all that have this carrier.
+    pub fn scope(&self) -> Arc<str> {
+        match self {
+            SessionCarrier::Cookie { name, .. } => format!("cookie {name}").into(),
+            SessionCarrier::Field(name) => format!("header {name}").into(),
+        }
+    }
+}
+
+impl RouteAffinity {
+    /// The shortest lifetime and idle time: times of sessions are whole seconds.
+    pub const TIME_MIN: Duration = Duration::from_secs(1);
 }
 
 /// A file that contains an [`AffinityKey`], as read with the configuration.
@@ -24,7 +71,8 @@ pub struct AffinityKeyFile {
     pub key: AffinityKey,
 }
 
-/// The secret that turns a server's address into the token of an affinity cookie: 128 bits.
+/// The secret that turns a server's address into the token of an affinity cookie, and that encrypts sessions
+/// of routes: 128 bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct AffinityKey([u8; AffinityKey::LENGTH]);
 
@@ -36,7 +84,7 @@ impl AffinityKey {
     pub const FILE_MAX_BYTES: u64 = 128;
 
     /// Returns the key with these bytes.
-    pub fn new(bytes: [u8; AffinityKey::LENGTH]) -> AffinityKey {
+    pub const fn new(bytes: [u8; AffinityKey::LENGTH]) -> AffinityKey {
         AffinityKey(bytes)
     }
 

@@ -61,7 +61,7 @@ mod written_at;
 pub use acme::{Acme, AcmeCertificate, AcmeChallenge, AcmeRenewal, ExternalAccount};
 pub use address::{Address, HostPort, NotAnAddress, SocketAccess, UNIX_PREFIX, UnixPath};
 pub use admin::{Admin, Metrics, MetricsListener};
-pub use affinity::{Affinity, AffinityKey, AffinityKeyFile};
+pub use affinity::{Affinity, AffinityKey, AffinityKeyFile, RouteAffinity, SessionCarrier};
 pub use authentication::{
     Authentication, AuthenticationId, AuthenticationScheme, AuthenticationWord, ForwardRules,
     IdentityField, IdentityValue, KeySource, TokenRules,
@@ -87,7 +87,7 @@ pub use log::{
     Syslog, SyslogTarget,
 };
 pub use maintenance::{Maintained, Maintenance};
-pub use mix::mix;
+pub use mix::{hash_bytes, mix};
 pub use moment::Moment;
 pub use networks::Networks;
 pub use otlp::{Otlp, TraceSample};

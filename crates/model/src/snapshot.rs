@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Acme, AcmeCertificate, Address, Admin, Authentication, AuthenticationId, Certificate,
-    ClientAddress, ErrorPage, Fleet, Hosts, Kubernetes, ListenerTls, Log, Metrics, Networks, Otlp,
-    Registration, Registries, Route, ServerNames, Service, SocketAccess, TcpSplit, TlsMode,
+    Acme, AcmeCertificate, Address, Admin, AffinityKeyFile, Authentication, AuthenticationId,
+    Certificate, ClientAddress, ErrorPage, Fleet, Hosts, Kubernetes, ListenerTls, Log, Metrics,
+    Networks, Otlp, Registration, Registries, Route, ServerNames, Service, SocketAccess, TcpSplit,
+    TlsMode,
 };
 
 /// Index of a service in [`Snapshot::services`].
@@ -45,6 +46,8 @@ pub struct Snapshot {
     pub drain_max: Duration,
     /// The directory for state that must survive a restart; `None`: as the environment says.
     pub state_directory: Option<PathBuf>,
+    /// The file with this instance's key of affinities; `None`: a key in the state directory.
+    pub affinity_key_file: Option<AffinityKeyFile>,
     /// User and group to switch to after binding, when started as root.
     pub run_as: Option<(String, Option<String>)>,
     /// The admin API; `None`: off.
@@ -103,6 +106,7 @@ impl Snapshot {
             drain_delay: Duration::ZERO,
             drain_max: Duration::ZERO,
             state_directory: None,
+            affinity_key_file: None,
             run_as: None,
             admin: None,
             metrics: Metrics::none(),

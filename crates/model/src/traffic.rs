@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{
     AuthenticationId, Cause, Condition, Cors, ErrorPage, LimitScope, ListenerId, Maintenance,
-    RequestFilter, ResponseFilter, ServiceId, StatusSet, Text, WrittenAt,
+    RequestFilter, ResponseFilter, RouteAffinity, ServiceId, StatusSet, Text, WrittenAt,
 };
 
 /// A route: its conditions and its action.
@@ -228,6 +228,8 @@ pub struct Forward {
     pub timeouts: RouteTimeouts,
     /// When its requests are retried.
     pub retries: RouteRetries,
+    /// The affinity of its requests, in place of the service's.
+    pub affinity: Option<Box<RouteAffinity>>,
 }
 
 /// Time limits of the requests of a route.

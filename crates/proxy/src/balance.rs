@@ -1,12 +1,17 @@
-//! What binds a request to its server: the hash key, and the affinity cookie of its response.
+//! What binds a request to its server: the hash key, and the affinity cookie or session in its response.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
-use decide::{Slot, placement};
-use model::Service;
+use decide::placement::{self, Bound};
+use decide::session::{Session, service_token};
+use decide::{Published, Slot, cookie_path};
+use model::{Forward, Route, RouteAffinity, Service, SessionCarrier};
 use wire::http1::RequestHead;
 
 use crate::authentication::Identity;
+
+const SET_COOKIE: &str = "Set-Cookie";
 
 /// Returns the key by which `hash` places this request, if the service hashes and the request has
 /// one. A field that tells servers who sent the request has the value that they receive.
@@ -20,22 +25,62 @@ pub(crate) fn key<'a>(
     placement::key(service, request, verified, Some(client))
 }
 
-/// Returns the cookie to set on a response from `slot`'s server, unless the client has it already;
-/// with `Secure` if the client used HTTPS.
-pub(crate) fn set_affinity(
-    service: &Service,
-    asked: Option<u64>,
+/// Returns the field that tells the client of its server or session, unless it knows already, for a
+/// response from `slot`'s server; `https`: the client uses HTTPS. A route's affinity counts in place of
+/// its service's.
+pub(crate) fn affinity_field<'a>(
+    (route, forward, service): (&'a Route, &'a Forward, &'a Service),
+    bound: Bound,
     slot: &Slot,
+    published: &Published,
     https: bool,
-) -> Option<String> {
+) -> Option<(&'a str, String)> {
+    if let Some(affinity) = &forward.affinity {
+        return session_value((route, affinity, service), bound, slot, published, https);
+    }
     let affinity = service.affinity.as_ref()?;
     let token = slot.endpoint().affinity_token;
-    if asked == Some(token) {
+    if bound.server == Some(token) {
         return None;
     }
-    let name = &affinity.cookie;
-    let max_age = affinity.max_age.map(|age| format!("; Max-Age={}", age.as_secs()));
-    let max_age = max_age.unwrap_or_default();
+    let value = format!("{token:016x}");
+    Some((SET_COOKIE, cookie(&affinity.cookie, &value, "/", affinity.max_age, https)))
+}
+
+/// Returns the field that carries the sessions of a route. One of this name from a server could be
+/// that server's own, if it is a balancer as well, and the client would send it here.
+pub(crate) fn session_field(forward: &Forward) -> Option<&str> {
+    match &forward.affinity.as_ref()?.carrier {
+        SessionCarrier::Field(name) => Some(name),
+        SessionCarrier::Cookie { .. } => None,
+    }
+}
+
+fn session_value<'a>(
+    (route, affinity, service): (&'a Route, &'a RouteAffinity, &'a Service),
+    bound: Bound,
+    slot: &Slot,
+    published: &Published,
+    https: bool,
+) -> Option<(&'a str, String)> {
+    let wall = os::clock::wall();
+    let at = (service_token(&service.name), slot.endpoint().token);
+    let session = Session::renewed(bound.session, at, affinity, wall)?;
+    let value = published.session_key(affinity).seal(&session);
+    Some(match &affinity.carrier {
+        SessionCarrier::Field(name) => (name, value),
+        SessionCarrier::Cookie { name, is_permanent } => {
+            let max_age = session.left(affinity, wall).filter(|_| *is_permanent);
+            let path = cookie_path(&route.matches);
+            (SET_COOKIE, cookie(name, &value, &path, max_age, https))
+        }
+    })
+}
+
+/// Returns the value of a Set-Cookie field. GEP-1619 recommends `SameSite=Strict`, but with it a
+/// browser that follows a link from another site would not send the cookie, and lose its server.
+fn cookie(name: &str, value: &str, path: &str, max_age: Option<Duration>, https: bool) -> String {
     let secure = if https { "; Secure" } else { "" };
-    Some(format!("{name}={token:016x}; Path=/; HttpOnly; SameSite=Lax{secure}{max_age}"))
+    let max_age = max_age.map(|age| format!("; Max-Age={}", age.as_secs())).unwrap_or_default();
+    format!("{name}={value}; Path={path}; HttpOnly; SameSite=Lax{secure}{max_age}")
 }

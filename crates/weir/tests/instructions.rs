@@ -12,7 +12,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use decide::route::{self, Arrival};
+use decide::placement::{Placement, place};
+use decide::route::Arrival;
 use decide::{Admission, Ask, Registry};
 use model::{Action, Cause, ListenerId, Moment, SplitTarget, Timings};
 use observe::{AccessRecord, TimestampCache};
@@ -147,9 +148,11 @@ fn decide_requests() {
         assert_eq!(parsed, Ok(Parsed::Complete { consumed: REQUEST.len() }));
         let found = published.router.find(&request, &arrival).expect("a route");
         let Action::Forward(to) = &published.snapshot.routes[found].action else { unreachable!() };
-        let SplitTarget::Service(id) = route::split(to, &mut rng).to else { unreachable!() };
-        let Admission::Go(slot) = published.service(id).admit(&Ask::default(), &mut rng, now)
-        else {
+        let no_clock = || unreachable!("no route has affinity");
+        let Placement { branch, bound } = place(&published, to, &request, no_clock, &mut rng);
+        let SplitTarget::Service(id) = branch.to else { unreachable!() };
+        let ask = Ask { affinity: bound.server, ..Ask::default() };
+        let Admission::Go(slot) = published.service(id).admit(&ask, &mut rng, now) else {
             unreachable!("eight slots a server, and one is taken")
         };
         let parsed = http1::parse_response(RESPONSE, &HeadLimits::default(), &mut response);

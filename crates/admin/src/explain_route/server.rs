@@ -3,7 +3,8 @@
 use admin_api::routes::{ExplainedAnswer, ExplainedServer, ServerConsidered, ServerOutcome};
 use decide::explain::{By, Decision};
 use decide::foresee::Foreseen;
-use decide::{Ask, LiveService, placement, route};
+use decide::placement::{self, Placement};
+use decide::{Ask, LiveService};
 use model::{Cause, Denial, DenialCause, Forward, Maintained, SplitTarget};
 
 use super::{Case, answer};
@@ -15,7 +16,10 @@ pub(super) fn foresee(
     forward: &Forward,
 ) -> (Option<ExplainedServer>, Option<ExplainedAnswer>) {
     let mut rng = fastrand::Rng::new();
-    let id = match route::split(forward, &mut rng).to {
+    let wall = os::clock::wall;
+    let Placement { branch, bound } =
+        placement::place(case.published, forward, case.head, wall, &mut rng);
+    let id = match branch.to {
         SplitTarget::Service(id) => id,
         SplitTarget::Deny(Denial { status, cause }) => {
             let why = match cause {
@@ -32,7 +36,8 @@ pub(super) fn foresee(
     };
     let spec = case.snapshot().service(id);
     let live = case.published.service(id);
-    let drawn = forward.to.iter().filter(|to| to.weight > 0).count() > 1;
+    let several = forward.to.iter().filter(|to| to.weight > 0).count() > 1;
+    let drawn = several && bound.session.is_none();
     let switched = case.registry.maintenance();
     if switched.in_force(Maintained::Service, &spec.name, spec.maintenance).is_some() {
         let (server, answer) = in_maintenance(&spec.name, drawn);
@@ -40,8 +45,7 @@ pub(super) fn foresee(
     }
     // What an authentication would add to the request is not known.
     let key = placement::key(spec, case.head, |_| None, case.client);
-    let affinity = placement::affinity(spec, case.head);
-    let ask = Ask { key, affinity, avoid: &[] };
+    let ask = Ask { key, affinity: bound.server, avoid: &[] };
     let (foreseen, decision) = live.foresee(&ask, &mut rng, case.now);
     let is_random = match decision.by {
         _ if decision.could_be_chosen() == 1 => false,
@@ -124,7 +128,7 @@ fn why(live: &LiveService, foreseen: &Foreseen, decision: &Decision, is_random: 
         Foreseen::Waits(bound) => {
             let full = match bound {
                 Some(bound) => format!(
-                    "server {}, which the request's affinity cookie names, has no free slot for it now",
+                    "server {}, which the request's affinity names, has no free slot for it now",
                     bound.row.address
                 ),
                 None => "no server has a free slot for it now".to_owned(),
@@ -172,7 +176,7 @@ fn why_chosen(decision: &Decision, is_random: bool) -> String {
         Some(By::Hash) => format!(
             "of {among} with room it is the first for the request's hash key that is not overloaded"
         ),
-        Some(By::Affinity) => "the request's affinity cookie names it".to_owned(),
+        Some(By::Affinity) => "the request's affinity names it".to_owned(),
         Some(By::Queue) => "it has a free slot that no request in the queue can use".to_owned(),
         Some(By::PeakEwma | By::Random | By::Elsewhere) | None => format!("chosen among {among}"),
     }

@@ -4,6 +4,7 @@
 //! IDs of all. Every field is named here, so that the compiler reports a new field of the model
 //! that is not handled. Values that may be secrets are not shown.
 
+mod affinity;
 mod discover;
 mod fleet;
 mod listener;
@@ -16,13 +17,14 @@ mod tls;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    AccessLog, Acme, Admin, Authentication, AuthenticationScheme, Doctor, GatewayExposure,
-    Kubernetes, Log, LogSample, Maintenance, Metrics, MetricsListener, Otlp, RedactQuery, Reload,
-    ServiceId, Snapshot, StatusSet, TraceSample,
+    AccessLog, Acme, Admin, AffinityKeyFile, Authentication, AuthenticationScheme, Doctor,
+    GatewayExposure, Kubernetes, Log, LogSample, Maintenance, Metrics, MetricsListener, Otlp,
+    RedactQuery, Reload, ServiceId, Snapshot, StatusSet, TraceSample,
 };
 
 use model::units::show_duration;
@@ -101,6 +103,18 @@ impl Changes {
     }
 }
 
+/// What Weir keeps over restarts, and the key that may be in place of one of these.
+fn kept_words(
+    (directory, key_file): (&Option<PathBuf>, &Option<AffinityKeyFile>),
+    after: &Snapshot,
+    words: &mut Words,
+) {
+    words.value("state_directory", directory, &after.state_directory, |directory| {
+        or(directory.as_ref().map(|path| path.display()), "as the environment says")
+    });
+    words.hidden("affinity_key_file", key_file, &after.affinity_key_file);
+}
+
 fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     let Snapshot {
         zone,
@@ -113,6 +127,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         drain_delay,
         drain_max,
         state_directory,
+        affinity_key_file,
         run_as,
         admin,
         metrics,
@@ -149,9 +164,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     }
     words.value("drain_delay", drain_delay, &after.drain_delay, time);
     words.value("drain_max", drain_max, &after.drain_max, time);
-    words.value("state_directory", state_directory, &after.state_directory, |directory| {
-        or(directory.as_ref().map(|path| path.display()), "as the environment says")
-    });
+    kept_words((state_directory, affinity_key_file), after, &mut words);
     words.value("user", run_as, &after.run_as, |run_as| match run_as {
         None => "none".to_owned(),
         Some((user, None)) => user.clone(),

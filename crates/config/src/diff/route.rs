@@ -13,7 +13,7 @@ use model::{
     Split, SplitTarget, differing,
 };
 
-use super::{Changes, Words, or};
+use super::{Changes, Words, affinity as affinities, or};
 use model::units::{show_duration, show_size};
 
 pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
@@ -142,7 +142,16 @@ fn retry_words(old: &RouteRetries, new: &RouteRetries, words: &mut Words) {
 fn act((old, before): (&Action, &Snapshot), (new, after): (&Action, &Snapshot), words: &mut Words) {
     match (old, new) {
         (Action::Forward(old), Action::Forward(new)) => {
-            let Forward { to: _, rewrite, mirrors: _, filters, fields, timeouts, retries } = &**old;
+            let Forward {
+                to: _,
+                rewrite,
+                mirrors: _,
+                filters,
+                fields,
+                timeouts,
+                retries,
+                affinity,
+            } = &**old;
             let (to, new_to) = (branches(old, before), branches(new, after));
             words.value("service", &to, &new_to, String::clone);
             if to == new_to {
@@ -163,6 +172,7 @@ fn act((old, before): (&Action, &Snapshot), (new, after): (&Action, &Snapshot), 
                 or(time.map(show_duration), "none")
             });
             retry_words(retries, &new.retries, words);
+            affinities::of_route(affinity.as_deref(), new.affinity.as_deref(), words);
             let (mirrored, new_mirrored) = (mirrors(old, before), mirrors(new, after));
             words.value("mirror", &mirrored, &new_mirrored, |mirrors| or(mirrors.as_ref(), "none"));
             words.value("compress", filters, &new.filters, |filters| compression(filters));

@@ -9,7 +9,7 @@ use model::{
     ServiceTimeouts, Snapshot, ZonePolicy,
 };
 
-use super::{Changes, Words, or, time, yes_no};
+use super::{Changes, Words, affinity as affinities, or, time, yes_no};
 use model::units::{show_duration, show_size};
 
 /// Services are matched by name, servers by their name in the file.
@@ -65,19 +65,6 @@ fn server_words(old: &ServerSpec, new: &ServerSpec) -> Words {
     words
 }
 
-fn affinity_words(old: Option<&Affinity>, new: Option<&Affinity>, words: &mut Words) {
-    words.value("affinity", &old, &new, |affinity| match affinity {
-        None => "none".to_owned(),
-        Some(Affinity { cookie, max_age: None, key_file: _ }) => format!("cookie {cookie}"),
-        Some(Affinity { cookie, max_age: Some(age), key_file: _ }) => {
-            format!("cookie {cookie} for {}", show_duration(*age))
-        }
-    });
-    if let (Some(old), Some(new)) = (old, new) {
-        words.hidden("affinity.key_file", &old.key_file, &new.key_file);
-    }
-}
-
 fn words(old: &Service, new: &Service) -> Words {
     let Service {
         name: _,
@@ -120,7 +107,7 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("zones.ready_min", ready_min, &new.zones.ready_min, f64::to_string);
     let recovered = &new.zones.ready_recovered;
     words.value("zones.ready_recovered", ready_recovered, recovered, f64::to_string);
-    affinity_words(affinity.as_ref(), new.affinity.as_ref(), &mut words);
+    affinities::of_service(affinity.as_ref(), new.affinity.as_ref(), &mut words);
     words.value("slow_start", slow_start, &new.slow_start, |time| {
         or(time.map(show_duration), "at once")
     });

@@ -50,6 +50,8 @@ pub(crate) struct Contents {
     pub(crate) services: Vec<Option<Arc<ServiceTls>>>,
     /// In order of the services.
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
+    /// Of all affinities without their own.
+    pub(crate) affinity_key: Option<AffinityKeyFile>,
     /// In order of the services.
     pub(crate) discover: Vec<Option<Arc<Discover>>>,
     /// What is called to start and stop servers, in order of the services.
@@ -86,6 +88,8 @@ pub(crate) type PageFiles = Vec<Option<Material>>;
 pub(crate) struct RouteFiles {
     /// The content of its response.
     pub(crate) content: Option<Material>,
+    /// The key of its affinity.
+    pub(crate) affinity_key: Option<AffinityKeyFile>,
     pub(crate) pages: PageFiles,
 }
 
@@ -141,6 +145,7 @@ pub(crate) fn read(
         listener_pages: listeners.clone().map(|raw| reader.pages(&raw.error_pages)).collect(),
         service_pages: services.clone().map(|raw| reader.pages(&raw.error_pages)).collect(),
         affinity_keys: keys.map(|at| reader.affinity_key(at?)).collect(),
+        affinity_key: document.affinity_key_file.as_ref().and_then(|at| reader.affinity_key(at)),
         listeners: listeners
             .map(|listener| listener.tls.as_ref().and_then(|raw| reader.listener(raw)))
             .collect(),
@@ -195,7 +200,14 @@ impl Reader<'_> {
             }
             _ => None,
         };
-        RouteFiles { content, pages: self.pages(&raw.error_pages) }
+        let affinity_key = match &raw.action {
+            RawAction::Forward(forward) => {
+                let key_file = forward.affinity.as_ref().and_then(|raw| raw.key_file.as_ref());
+                key_file.and_then(|at| self.affinity_key(at))
+            }
+            _ => None,
+        };
+        RouteFiles { content, affinity_key, pages: self.pages(&raw.error_pages) }
     }
 
     fn pages(&self, raw: &[RawErrorPage]) -> PageFiles {

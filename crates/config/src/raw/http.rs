@@ -57,6 +57,16 @@ pub(crate) fn changeable_field_name(text: &str) -> Result<String, Wrong> {
     Ok(name)
 }
 
+/// Parses the name of a field that is for this use alone.
+pub(crate) fn own_field_name(text: &str) -> Result<String, Wrong> {
+    let name = changeable_field_name(text)?;
+    if is_reserved(&name) {
+        return Err(Wrong::new("this field has a meaning of its own")
+            .help("write a name that nothing else uses, as in \"Shop-Session\""));
+    }
+    Ok(name)
+}
+
 /// Returns whether two names, in any case, are one name to a server that reads some character, most
 /// often `_`, as `-`.
 pub(crate) fn is_same_field(one: &str, other: &str) -> bool {

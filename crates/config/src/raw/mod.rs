@@ -4,6 +4,7 @@
 
 mod acme;
 mod admin;
+mod affinity;
 mod authentication;
 mod content;
 mod defaults;
@@ -46,6 +47,7 @@ use model::{
 };
 
 pub(crate) use acme::{RawAcme, RawExternalAccount};
+pub(crate) use affinity::RawRouteAffinity;
 pub(crate) use authentication::{
     RawAuthentication, RawForwardAuth, RawKeySource, RawScheme, RawToken,
 };
@@ -75,6 +77,7 @@ pub(crate) struct Document {
     pub(crate) drain_delay: Duration,
     pub(crate) drain_max: Duration,
     pub(crate) state_directory: Option<PathBuf>,
+    pub(crate) affinity_key_file: Option<At<PathBuf>>,
     pub(crate) run_as: Option<(String, Option<String>)>,
     pub(crate) admin: Option<RawAdmin>,
     pub(crate) metrics: RawMetrics,
@@ -331,6 +334,7 @@ pub(crate) struct RawForward {
     pub(crate) fields: MessageChanges,
     pub(crate) timeouts: RouteTimeouts,
     pub(crate) retries: RouteRetries,
+    pub(crate) affinity: Option<RawRouteAffinity>,
 }
 
 /// An entry of `split`, or the one branch that `service` means.

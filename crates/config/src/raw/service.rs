@@ -1,20 +1,19 @@
 //! Reads `[service.NAME]` and the tables below it, except its check.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{
-    Affinity, Balance, BalanceWord, HashKey, HashOn, HashOnWord, HttpVersion, LimitScope,
-    PassiveHealth, QueueLimits, ServerSpec, ServerVersion, Service, ServiceTimeouts, WhenAllDown,
-    ZonePolicy,
+    Balance, BalanceWord, HashKey, HashOn, HashOnWord, HttpVersion, LimitScope, PassiveHealth,
+    QueueLimits, ServerSpec, ServerVersion, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
 };
 use toml::de::DeValue;
 
+use super::affinity;
 use super::retries;
 use super::scaling;
 use super::table::Table;
 use super::{
-    RawServerSpans, RawService, discover, error_page, http, maintenance, name, net, paths, probe,
+    RawServerSpans, RawService, discover, error_page, http, maintenance, name, net, probe,
     route::{key_part, unknown_key_part},
     tls,
 };
@@ -36,7 +35,8 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     let speaks_http1 = certain && version == HttpVersion::Http11;
     let has_tls = table.peek("tls").is_some();
     let affinity_span = table.own_key_span("affinity");
-    let (affinity, affinity_key) = table.table("affinity").map_or((None, None), affinity);
+    let (affinity, affinity_key) =
+        table.table("affinity").map_or((None, None), affinity::of_service);
     let scaling = table.table("scaling").map(|table| scaling::read(table, limit_meant));
     let (scaling, scaling_webhook) = scaling.unzip();
     let raw = RawService {
@@ -234,16 +234,6 @@ fn zones(table: Option<Table<'_>>) -> ZonePolicy {
         ready_recovered: recovered
             .map_or(defaults::ZONES_READY_RECOVERED.max(ready_min.value), |at| at.value),
     }
-}
-
-/// Returns the table, and the file of its key, which `files` reads.
-fn affinity(mut table: Table<'_>) -> (Option<Affinity>, Option<At<PathBuf>>) {
-    let cookie = table.text("cookie", http::cookie_name);
-    let max_age = table.duration_if("max_age").map(|at| at.value);
-    let key_file = table.text("key_file", paths::file_path);
-    table.finish();
-    let named = |cookie: At<String>| Affinity { cookie: cookie.value, max_age, key_file: None };
-    (cookie.map(named), key_file)
 }
 
 fn timeouts(table: Option<Table<'_>>) -> ServiceTimeouts {

@@ -58,6 +58,7 @@ pub(crate) fn document(files: &[(&DeTable<'_>, usize)], problems: &Problems) -> 
         drain_delay: table.duration("drain_delay").value,
         drain_max: table.duration("drain_max").value,
         state_directory: table.text("state_directory", paths::absolute).map(|at| at.value),
+        affinity_key_file: table.text("affinity_key_file", paths::file_path),
         run_as: run_as(&mut table),
         admin: table.table("admin").map_or(Some(admin::default()), admin::read),
         metrics: table.table("metrics").map_or_else(admin::no_metrics, admin::metrics),

@@ -158,6 +158,12 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ("file", &["body_file", "path", "filename", "template"]),
     ("body", &["text", "content", "string", "inline_string"]),
     ("retries", &["retry"]),
+    (
+        "affinity",
+        &["sticky", "sticky_session", "session_affinity", "session_persistence", "persistence"],
+    ),
+    ("lifetime_max", &["max_age", "maxlife", "absolute_timeout", "expires", "ttl"]),
+    ("idle_max", &["maxidle", "idle_timeout"]),
     ("otlp", &["opentelemetry", "otel", "telemetry", "tracing", "otlp_exporter"]),
     ("endpoint", &["url", "collector", "otel_exporter_otlp_endpoint", "grpc_service"]),
     ("service_name", &["service.name", "otel_service_name"]),

@@ -626,6 +626,7 @@ fn a_split_draws_by_weight() {
         fields: model::MessageChanges::default(),
         timeouts: RouteTimeouts::default(),
         retries: RouteRetries::default(),
+        affinity: None,
     };
     let mut rng = Rng::with_seed(7);
     assert_eq!(split(&forward(vec![branch(3, 0)]), &mut rng), &branch(3, 0));

@@ -5,6 +5,7 @@ mod elsewhere;
 mod explain;
 #[cfg(loom)]
 mod orders;
+mod placement;
 mod preview;
 mod reload;
 mod sharing;

@@ -11,6 +11,7 @@ mod listener;
 mod route;
 mod rule;
 mod service;
+mod session;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -12,6 +12,7 @@ use model::{
 
 use super::authentication::{self, Authentications};
 use super::service::{Services, Use};
+use super::session;
 use crate::ir::backend::Backend;
 use crate::ir::headers::HeaderChanges;
 use crate::ir::request::{
@@ -43,12 +44,17 @@ pub(super) fn action(
     };
     let action = match &rule.filters.redirect {
         Some(to) => Action::Redirect(redirect(to, port)),
-        None => forward(rule, Use::of(route.kind, protocol), gateway, services),
+        None => forward((rule, route), Use::of(route.kind, protocol), gateway, services),
     };
     Actions { action, filters }
 }
 
-fn forward(rule: &RequestRule, using: Use, gateway: &Gateway, services: Services<'_>) -> Action {
+fn forward(
+    (rule, route): (&RequestRule, &Route),
+    using: Use,
+    gateway: &Gateway,
+    services: Services<'_>,
+) -> Action {
     let filters = &rule.filters;
     let fields = MessageChanges {
         request: changes(&filters.request_headers),
@@ -91,6 +97,7 @@ fn forward(rule: &RequestRule, using: Use, gateway: &Gateway, services: Services
         mirrors: mirrors.collect(),
         timeouts: RouteTimeouts { total: rule.timeouts.request, attempt: rule.timeouts.attempt },
         retries: rule.retry.as_ref().map(retries).unwrap_or_default(),
+        affinity: session::affinity(rule, route).map(Box::new),
         fields,
     }))
 }

@@ -115,6 +115,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
     };
     let snapshot = Snapshot {
         state_directory: None,
+        affinity_key_file: None,
         authentications: Vec::new(),
         zone: None,
         fleet: None,

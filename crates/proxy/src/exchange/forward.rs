@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use decide::{Slot, placement};
+use decide::Slot;
+use decide::placement::Bound;
 use health::blame::{Ended, Outcome, Sent};
 use model::{
     Cause, Forward, HttpVersion, MessageChanges, ResponseFilter, Route, RouteRetries,
@@ -33,6 +34,7 @@ pub(super) struct Target<'a> {
     pub(super) timeouts: RouteTimeouts,
     pub(super) retries: &'a RouteRetries,
     pub(super) service: ServiceId,
+    pub(super) bound: Bound,
 }
 
 /// A request being forwarded to a service.
@@ -57,8 +59,8 @@ pub(super) struct Forwarding<'x, 'a> {
     pub(super) tls: Option<&'a Arc<ClientConfig>>,
     pub(super) limits: Limits,
     pub(super) upload: Upload,
-    /// The server that the request's affinity cookie names.
-    pub(super) affinity: Option<u64>,
+    /// The server that the request's affinity cookie or session names.
+    pub(super) bound: Bound,
     /// The body must arrive at a minimum rate while others wait for the slot.
     pub(super) has_rate: bool,
     /// Weir, instead of the server, has sent the client a 100 (Continue).
@@ -82,7 +84,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
     /// As [`Forwarding::new`], without mirrors.
     pub(super) fn to(
         exchange: &'x mut Exchange<'a>,
-        Target { route, forward, fields, timeouts, retries, service: id }: Target<'a>,
+        Target { route, forward, fields, timeouts, retries, service: id, bound }: Target<'a>,
     ) -> Forwarding<'x, 'a> {
         let Exchange { plane, client, scratch, record, .. } = &mut *exchange;
         let service = plane.published.snapshot.service(id);
@@ -95,7 +97,6 @@ impl<'x, 'a> Forwarding<'x, 'a> {
             record.to_end = Some((to_end, cause));
             limits.set(Direction::Whole, to_end, cause);
         }
-        let affinity = placement::affinity(service, &scratch.request);
         let has_rate = !matches!(scratch.request.body(), RequestBody::None)
             && !is_conversation(&scratch.request, service, client);
         let upload = Upload::new(client, plane, scratch, service);
@@ -114,7 +115,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
             tls,
             limits,
             upload,
-            affinity,
+            bound,
             has_rate,
             continued: false,
             informed: false,
@@ -135,7 +136,8 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         }
         let Exchange { worker, plane, address, ref identity, ref scratch, .. } = *self.exchange;
         let key = balance::key(self.service, &scratch.request, identity.as_deref(), address.ip());
-        let mut servers = Servers::new(worker, plane, self.id, (key, self.affinity), self.retries);
+        let placed = (key, self.bound.server);
+        let mut servers = Servers::new(worker, plane, self.id, placed, self.retries);
         match servers.reach(self, now).await {
             Ok((slot, server)) => {
                 drop(servers);

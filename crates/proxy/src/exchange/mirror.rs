@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use decide::placement::Bound;
 use model::{Action, Cause, Mirror, Mirrored, RouteRetries, RouteTimeouts};
 use transport::Stream;
 use wire::http1::{RequestBody, RequestHead};
@@ -208,7 +209,11 @@ impl<'a> Exchange<'a> {
         // Those of the route are for the service that answers.
         let (timeouts, retries) = (RouteTimeouts::default(), &RouteRetries::OF_SERVICE);
         let service = mirror.service;
-        let target = Target { route, forward, fields, timeouts, retries, service };
+        let bound = Bound::of_service(
+            self.plane.published.snapshot.service(service),
+            &self.scratch.request,
+        );
+        let target = Target { route, forward, fields, timeouts, retries, service, bound };
         let mut copy = Forwarding::to(self, target);
         // Nothing reads the response, and the body is here.
         (copy.filters, copy.continued) = (&[], true);

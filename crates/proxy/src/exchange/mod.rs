@@ -29,8 +29,9 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 
+use decide::placement::{Placement, place};
 use decide::rate::Left;
-use decide::route::{self, Arrival};
+use decide::route::Arrival;
 use model::path::has_dot_segments;
 use model::{Action, Cause, Denial, Hosts, Maintained, Maintenance, RateLimit, Route, SplitTarget};
 use wire::http1::{Known, RequestBody, RequestHead};
@@ -206,12 +207,14 @@ impl<'a> Exchange<'a> {
                 Err(Answer::of(Cause::HttpMethodNotAllowed))
             }
             Action::Forward(forward) => {
-                let branch = route::split(forward, &mut self.worker.rng.borrow_mut());
+                let mut rng = self.worker.rng.borrow_mut();
+                let Placement { branch, bound } =
+                    place(&self.plane.published, forward, request, os::clock::wall, &mut rng);
                 match branch.to {
                     SplitTarget::Service(service) => {
                         let (fields, timeouts) = (forward.fields_of(branch), forward.timeouts);
                         let retries = &forward.retries;
-                        Ok(Target { route, forward, fields, timeouts, retries, service })
+                        Ok(Target { route, forward, fields, timeouts, retries, service, bound })
                     }
                     SplitTarget::Deny(denial) => {
                         let detail = "a branch of the split refuses its share";

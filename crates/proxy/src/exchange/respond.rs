@@ -70,7 +70,8 @@ impl Forwarding<'_, '_> {
         let length = if filtered.body.is_some() { ResponseBody::UntilClose } else { body };
         let form = ResponseForm::new(length, scratch.request.version(), keep);
         let https = client.uses_https();
-        let cookie = balance::set_affinity(self.service, self.affinity, &slot, https);
+        let of = (self.route, self.forward, self.service);
+        let told = balance::affinity_field(of, self.bound, &slot, &plane.published, https);
         // A stream that ends with its head is forwarded as one: for gRPC this differs from a stream
         // that ends with an empty data frame.
         let source = match body {
@@ -93,7 +94,8 @@ impl Forwarding<'_, '_> {
         download.limit_bytes(self.response_max_bytes);
         let changes = &self.fields.response;
         let additions = Additions {
-            set_cookie: cookie.as_deref(),
+            affinity: told.as_ref().map(|(name, value)| (*name, value.as_str())),
+            session_field: balance::session_field(self.forward),
             compression: filtered.compression,
             own: local::own_fields(
                 client,

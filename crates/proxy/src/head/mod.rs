@@ -347,8 +347,10 @@ impl ResponseForm {
 /// Fields that Weir adds to a response.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Additions<'a> {
-    /// A complete field value.
-    pub(crate) set_cookie: Option<&'a str>,
+    /// The field, with its value, by which the client is told of its server or session.
+    pub(crate) affinity: Option<(&'a str, &'a str)>,
+    /// The field that only Weir may set, since it carries sessions.
+    pub(crate) session_field: Option<&'a str>,
     /// The changes that compression makes to the response.
     pub(crate) compression: Effect,
     pub(crate) own: OwnFields<'a>,
@@ -381,7 +383,13 @@ pub(crate) fn write_response(
             Known::StrictTransportSecurity => additions.own.hsts.is_some(),
             _ => field.hop_by_hop,
         };
-        if drop || changed(changes, field.name) || additions.own.replace(field.name) {
+        let carries_sessions =
+            additions.session_field.is_some_and(|name| is_same_field(name.as_bytes(), field.name));
+        if drop
+            || carries_sessions
+            || changed(changes, field.name)
+            || additions.own.replace(field.name)
+        {
             continue;
         }
         put(field.name, field.value, out);
@@ -394,8 +402,8 @@ pub(crate) fn write_response(
     } else if form.say_keep_alive {
         out.extend_from_slice(b"Connection: keep-alive\r\n");
     }
-    if let Some(cookie) = additions.set_cookie {
-        encode::put_field(out, b"Set-Cookie", cookie.as_bytes());
+    if let Some((name, value)) = additions.affinity {
+        encode::put_field(out, name.as_bytes(), value.as_bytes());
     }
     for (name, value) in changes.set.iter().chain(&changes.add) {
         if !additions.own.replace(name.as_bytes()) {

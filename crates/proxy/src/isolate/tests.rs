@@ -77,6 +77,7 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
         fields: MessageChanges::default(),
         timeouts: RouteTimeouts::default(),
         retries: RouteRetries::default(),
+        affinity: None,
     };
     let action = Action::Forward(Box::new(forward));
     let route = model::Route {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use model::{
     Action, Content, ContentCoding, Cors, FieldChanges, Forward, HostPattern, LimitScope,
-    PathMatch, RateLimit, Respond, ResponseFilter, Route, RouteRetries, RouteTimeouts, Snapshot,
-    Split, SplitTarget,
+    PathMatch, RateLimit, Respond, ResponseFilter, Route, RouteAffinity, RouteRetries,
+    RouteTimeouts, SessionCarrier, Snapshot, Split, SplitTarget,
     units::{show_duration, show_size},
 };
 
@@ -119,6 +119,7 @@ fn action(action: &Action, snapshot: &Snapshot) -> Vec<String> {
             }));
             parts.extend(attempt.map(|max| format!("attempts within {}", show_duration(max))));
             parts.extend(retries(&forward.retries));
+            parts.extend(forward.affinity.as_deref().map(affinity));
             parts
         }
     }
@@ -139,6 +140,23 @@ fn retries(of_route: &RouteRetries) -> Option<String> {
     .flatten()
     .collect();
     (!parts.is_empty()).then(|| format!("retries: {}", parts.join(", ")))
+}
+
+/// What carries the sessions of a route, and when they end.
+fn affinity(of: &RouteAffinity) -> String {
+    let RouteAffinity { carrier, scope: _, lifetime_max, idle_max, key_file: _ } = of;
+    let carrier = match carrier {
+        SessionCarrier::Cookie { name, is_permanent: false } => format!("cookie {name}"),
+        SessionCarrier::Cookie { name, is_permanent: true } => format!("permanent cookie {name}"),
+        SessionCarrier::Field(name) => format!("header {name}"),
+    };
+    let lifetime = lifetime_max.map(|max| format!(", for {}", show_duration(max)));
+    let idle = idle_max.map(|max| format!(", until unused for {}", show_duration(max)));
+    format!(
+        "bound to a server by {carrier}{}{}",
+        lifetime.unwrap_or_default(),
+        idle.unwrap_or_default()
+    )
 }
 
 /// What each branch of a split does, with its share, and its own changes to fields in brackets.

@@ -8,7 +8,7 @@ use super::filters::{compress, mirrors};
 use super::respond;
 use crate::diagnostic::{Diagnostic, either};
 use crate::raw::table::{Table, is_empty_list};
-use crate::raw::{RawAction, RawBranch, RawForward, RawTarget, http, name, net, retries};
+use crate::raw::{RawAction, RawBranch, RawForward, RawTarget, affinity, http, name, net, retries};
 
 /// The keys for a route's action, of which it has exactly one.
 const ACTIONS: [&str; 5] = ["service", "split", "redirect", "deny", "respond"];
@@ -25,6 +25,7 @@ pub(super) fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
     let fields = message_changes(table);
     let timeouts = table.table("timeouts").map(timeouts).unwrap_or_default();
     let retries = table.table("retries").map(retries::of_route).unwrap_or_default();
+    let affinity = table.table("affinity").and_then(affinity::of_route);
     if !one_action(table) {
         return RawAction::Unreadable;
     }
@@ -61,6 +62,7 @@ pub(super) fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
         fields,
         timeouts,
         retries,
+        affinity,
     }))
 }
 
@@ -90,6 +92,7 @@ fn one_action(table: &mut Table<'_>) -> bool {
                 "response_header",
                 "timeouts",
                 "retries",
+                "affinity",
             ] {
                 if let Some(change) = table.own_key_span(key) {
                     table.problems.report(

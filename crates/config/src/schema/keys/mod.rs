@@ -3,6 +3,7 @@
 //! Bounds catch obvious mistakes; they are wide.
 
 mod acme;
+mod affinity;
 mod authentication;
 mod defaults;
 mod discover;
@@ -82,7 +83,7 @@ pub(crate) static TOP: TableSpec = TableSpec {
     heading: "the top level",
     path: "",
     doc: "Settings for the whole balancer. These keys are before the first `[table]`.",
-    example: "zone = \"eu-west-1a\"\nworkers = 2\nconnections_max = 20_000\nrequest_buffers_max = \"64MB\"\ncompression_memory_max = \"64MB\"\nmirror_memory_max = \"64MB\"\nhistory_memory_max = \"64MB\"\ndrain_delay = \"10s\"\ndrain_max = \"30s\"\nstate_directory = \"/var/lib/weir\"\nresolver = \"10.0.0.53\"\nuser = \"weir\"\ngroup = \"weir\"\ninclude = [\"conf.d/*.toml\"]\n",
+    example: "zone = \"eu-west-1a\"\nworkers = 2\nconnections_max = 20_000\nrequest_buffers_max = \"64MB\"\ncompression_memory_max = \"64MB\"\nmirror_memory_max = \"64MB\"\nhistory_memory_max = \"64MB\"\ndrain_delay = \"10s\"\ndrain_max = \"30s\"\nstate_directory = \"/var/lib/weir\"\naffinity_key_file = \"affinity.key\"\nresolver = \"10.0.0.53\"\nuser = \"weir\"\ngroup = \"weir\"\ninclude = [\"conf.d/*.toml\"]\n",
     keys: &[
         key(
             "include",
@@ -148,8 +149,9 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "state_directory",
             Kind::Text(form("directory path")),
             Absent::Then("`$STATE_DIRECTORY`, which systemd sets, else `/var/lib/weir`"),
-            "Directory for data that must survive a restart: the key of affinity cookies (`affinity.key`), and what `[acme]` obtains (`acme`). An absolute path of a directory that exists.",
+            "Directory for data that must survive a restart: the key of affinity cookies and sessions (`affinity.key`), and what `[acme]` obtains (`acme`). An absolute path of a directory that exists.",
         ),
+        affinity::OF_TOP,
         key(
             "resolver",
             Kind::OneOrMore(&Kind::Text(form("IP address"))),

@@ -6,8 +6,8 @@ use model::{ContentCoding, LimitScope};
 
 use super::error_page::ERROR_PAGES;
 use super::maintenance::MAINTENANCE;
-use super::retries;
 use super::{DAY, FIELD_NAME, HOST, NAME, PATH, SECRET, U32_MAX, duration, form};
+use super::{affinity, retries};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
@@ -158,6 +158,12 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             Kind::Table(&retries::OF_ROUTE),
             Absent::Then("the service's"),
             "When its requests are retried.",
+        ),
+        key(
+            "affinity",
+            Kind::Table(&affinity::OF_ROUTE),
+            Absent::Then("the service's"),
+            "A session by which a client stays with its service and server (sticky sessions).",
         ),
         key(
             "mirror",

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::{BalanceWord, CheckWord, HttpVersion, LimitScope, ProxyVersion, WhenAllDown};
 
+use super::affinity;
 use super::discover::DISCOVER;
 use super::error_page::{ERROR_PAGES, STATUSES};
 use super::maintenance::MAINTENANCE;
@@ -80,7 +81,7 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
         ),
         key(
             "affinity",
-            Kind::Table(&AFFINITY),
+            Kind::Table(&affinity::OF_SERVICE),
             Absent::Then("none"),
             "A cookie that binds a client to its server (sticky sessions).",
         ),
@@ -374,28 +375,6 @@ static ZONES: TableSpec = TableSpec {
             Kind::Number { min: 0.0, max: 1.0 },
             Absent::Then("`0.75`, or `ready_min` if that is more"),
             "Traffic fails back when the share is at least this; not below `ready_min`.",
-        ),
-    ],
-};
-
-static AFFINITY: TableSpec = TableSpec {
-    heading: "affinity of [service.NAME]",
-    path: "service.NAME.affinity",
-    doc: "A cookie that Weir sets and that binds a client to its server as long as that server is ready (sticky sessions).",
-    example: "[service.shop]\naffinity = { cookie = \"shop-server\", max_age = \"1h\", key_file = \"affinity.key\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
-    keys: &[
-        key("cookie", Kind::Text(form("cookie name")), Absent::Required, "The cookie's name."),
-        key(
-            "max_age",
-            duration(Duration::from_secs(1), Duration::from_secs(400 * 24 * 3600)),
-            Absent::Then("until the browser is closed"),
-            "How long the client keeps the cookie, in whole seconds.",
-        ),
-        key(
-            "key_file",
-            Kind::Text(form("file path")),
-            Absent::Then("a key of this instance, kept in `state_directory`"),
-            "A file with the secret key of the cookies: 32 hexadecimal digits (`openssl rand -hex 16`), in a regular file that only its owner and group may read or change. Instances with the same key accept each other's cookies.",
         ),
     ],
 };

@@ -60,6 +60,7 @@ const PACKAGES: &[(&str, Layer)] = &[
     ("otlp", Layer::Reports),
     ("discovery", Layer::Reports),
     ("gateway", Layer::Reports),
+    ("autoscaler", Layer::Reports),
     ("os", Layer::Os),
     ("transport", Layer::Transport),
     ("proxy", Layer::Shells),

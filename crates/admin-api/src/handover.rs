@@ -39,6 +39,9 @@ pub struct Manifest {
     /// The listening socket for metrics, if there is one. Absent from versions without it.
     #[serde(default)]
     pub metrics: Option<Metrics>,
+    /// The listening socket for KEDA, if there is one. Absent from versions without it.
+    #[serde(default)]
+    pub keda: Option<Metrics>,
     /// The socket on which the fleet's other members are heard, if there is a fleet. Absent from versions without it.
     #[serde(default)]
     pub fleet: Option<FleetSocket>,
@@ -92,7 +95,7 @@ pub struct Admin {
     pub socket: i32,
 }
 
-/// The socket for metrics.
+/// The socket for metrics, or for KEDA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Where it listens, as configured.

@@ -15,8 +15,9 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, Sleep};
 use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 
-use crate::handshake::Handshaking;
+use crate::handshake::{Handshaking, Presented};
 
 /// Maximum number of connections. One more may have been accepted and wait; further ones wait in the
 /// listen backlog.
@@ -63,7 +64,8 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    async fn accept(&self) -> io::Result<Stream> {
+    /// Accepts a connection. `presented` gets the certificates of its client.
+    async fn accept(&self, presented: &Presented) -> io::Result<Stream> {
         match self {
             Socket::Tcp(listener) => Ok(Box::pin(listener.accept().await?.0)),
             Socket::Unix(listener) => Ok(Box::pin(listener.accept().await?.0)),
@@ -71,7 +73,9 @@ impl Socket {
                 let stream = listener.accept().await?.0;
                 let config = config.borrow().clone();
                 Ok(match config {
-                    Some(config) => Box::pin(Handshaking::begin(config, stream)),
+                    Some(config) => {
+                        Box::pin(Handshaking::begin(config, stream, Arc::clone(presented)))
+                    }
                     None => Box::pin(stream),
                 })
             }
@@ -88,7 +92,7 @@ impl<T: AsyncRead + AsyncWrite + Send> ReadWrite for T {}
 
 /// State of a connection, shared by the connection, its requests, and the listener, which may evict it.
 #[derive(Clone, Debug)]
-pub(crate) struct Seat(Arc<Mutex<State>>);
+pub(crate) struct Seat(Arc<Mutex<State>>, Presented);
 
 #[derive(Debug)]
 struct State {
@@ -111,8 +115,8 @@ struct State {
 }
 
 impl Seat {
-    fn new(now: Instant) -> Seat {
-        Seat(Arc::new(Mutex::new(State {
+    fn new(now: Instant, presented: Presented) -> Seat {
+        let state = Arc::new(Mutex::new(State {
             accepted: now,
             moved: now,
             allowed: false,
@@ -122,7 +126,13 @@ impl Seat {
             evicted: false,
             reprieved: false,
             waker: None,
-        })))
+        }));
+        Seat(state, presented)
+    }
+
+    /// Returns the certificates that the client has presented, leaf first, and whose key it has proved to have.
+    pub(crate) fn presented(&self) -> &[CertificateDer<'static>] {
+        self.1.get().map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Counts an allowed request until the returned guard is dropped.
@@ -238,10 +248,11 @@ impl Listener for Bounded {
 
     async fn accept(&mut self) -> (Connection, Seat) {
         loop {
-            match self.listener.accept().await {
+            let presented = Presented::default();
+            match self.listener.accept(&presented).await {
                 Ok(stream) => {
                     let permit = self.place().await;
-                    let seat = Seat::new(Instant::now());
+                    let seat = Seat::new(Instant::now(), presented);
                     self.seats.retain(|seat| Arc::strong_count(&seat.0) > 1);
                     self.seats.push(seat.clone());
                     let times = self.times;
@@ -472,7 +483,7 @@ mod tests {
     #[test]
     fn a_connection_for_public_files_lasts_while_it_moves_and_is_evicted_first() {
         let begun = Instant::now();
-        let seat = Seat::new(begun);
+        let seat = Seat::new(begun, Presented::default());
         seat.note_public();
         let later = begun + 2 * TIMES.unknown_max;
         seat.state().moved = later;
@@ -484,7 +495,7 @@ mod tests {
     #[test]
     fn a_response_that_its_client_is_slow_to_read_is_no_idle_connection() {
         let begun = Instant::now();
-        let seat = Seat::new(begun);
+        let seat = Seat::new(begun, Presented::default());
         drop(seat.request());
         let moved = seat.state().moved;
         let later = moved + TIMES.evicted_after;

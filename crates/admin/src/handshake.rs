@@ -3,24 +3,32 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
+/// The certificates that a client has presented, leaf first; empty until the handshake is over, and without one.
+pub(crate) type Presented = Arc<OnceLock<Vec<CertificateDer<'static>>>>;
+
 /// Such a connection.
 pub(crate) enum Handshaking {
-    Under(Accept<TcpStream>),
+    Under(Accept<TcpStream>, Presented),
     Done(TlsStream<TcpStream>),
 }
 
 impl Handshaking {
-    pub(crate) fn begin(config: Arc<ServerConfig>, stream: TcpStream) -> Handshaking {
-        Handshaking::Under(TlsAcceptor::from(config).accept(stream))
+    pub(crate) fn begin(
+        config: Arc<ServerConfig>,
+        stream: TcpStream,
+        presented: Presented,
+    ) -> Handshaking {
+        Handshaking::Under(TlsAcceptor::from(config).accept(stream), presented)
     }
 
     /// Returns the stream once the handshake is over.
@@ -28,12 +36,18 @@ impl Handshaking {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<Pin<&mut TlsStream<TcpStream>>>> {
-        if let Handshaking::Under(accept) = self {
-            *self = Handshaking::Done(ready!(Pin::new(accept).poll(cx))?);
+        if let Handshaking::Under(accept, presented) = self {
+            let stream = ready!(Pin::new(accept).poll(cx))?;
+            if let Some(chain) = stream.get_ref().1.peer_certificates() {
+                let chain = chain.iter().map(|one| one.clone().into_owned()).collect();
+                // Set once, here.
+                let _ = presented.set(chain);
+            }
+            *self = Handshaking::Done(stream);
         }
         match self {
             Handshaking::Done(stream) => Poll::Ready(Ok(Pin::new(stream))),
-            Handshaking::Under(_) => Poll::Pending,
+            Handshaking::Under(..) => Poll::Pending,
         }
     }
 }

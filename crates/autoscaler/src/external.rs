@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::access::Wish;
+use crate::access::{User, Wish};
 use crate::selector::Selector;
 use crate::service::{GROUP, METRIC, Number, Scaled, VERSION};
 
@@ -180,6 +180,19 @@ pub fn values(
         "metadata": {},
         "items": items.collect::<Value>(),
     }))
+}
+
+/// Returns why a user may not read something, as Kubernetes words it.
+pub fn forbidden(user: &User, wish: &Wish, why: &str) -> String {
+    let name = &user.name;
+    let what = match wish {
+        Wish::Metric { namespace, name: metric } => format!(
+            "{metric}.{GROUP} is forbidden: User {name:?} cannot list resource {metric:?} in API group {GROUP:?} \
+             in the namespace {namespace:?}"
+        ),
+        Wish::Path(path) => format!("forbidden: User {name:?} cannot get path {path:?}"),
+    };
+    if why.is_empty() { what } else { format!("{what}: {why}") }
 }
 
 /// Returns a status of Kubernetes for a failure.

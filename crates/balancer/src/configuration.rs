@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use model::{
-    Action, Address, Balance, Certificate, CheckKind, ClientCertificateMode, Consul, Content,
-    ContentCoding, Discover, ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch, Fleet,
-    GatewayExposure, Kubernetes, Listener, Log, LogSample, Maintenance, Nomad, Otlp, PathChange,
-    PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, RouteAffinity,
+    Action, Address, AutoscalerListener, Balance, Certificate, CheckKind, ClientCertificateMode,
+    Consul, Content, ContentCoding, Discover, ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch,
+    Fleet, GatewayExposure, Kubernetes, Listener, Log, LogSample, Maintenance, Nomad, Otlp,
+    PathChange, PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, RouteAffinity,
     RouteTagFormat, Scaling, ScalingAction, ScalingCall, ServerSource, Service, ServiceTls,
     SessionCarrier, Snapshot, SplitTarget, TcpSplit, Text, TlsMode, UnknownNames,
 };
@@ -72,7 +72,8 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
         "consul": snapshot.registries.consul.as_deref().map(consul),
         "nomad": snapshot.registries.nomad.as_deref().map(nomad),
         "etcd": snapshot.registries.etcd.as_deref().map(etcd),
-        "kubernetes": snapshot.kubernetes.as_deref().map(kubernetes),
+        "kubernetes": snapshot.kubernetes.as_deref().map(|one| kubernetes(one, snapshot)),
+        "keda": snapshot.keda.as_ref().map(autoscaler_listener),
         "fleet": snapshot.fleet.as_deref().map(fleet),
         "listeners": snapshot.listeners.iter().map(|l| listener(l, snapshot)).collect::<Value>(),
         "routes": snapshot.routes.iter().map(|r| route(r, snapshot, id)).collect::<Value>(),
@@ -588,8 +589,13 @@ fn nomad(nomad: &Nomad) -> Value {
     })
 }
 
+/// Returns a listener for autoscalers as JSON.
+fn autoscaler_listener(listener: &AutoscalerListener) -> Value {
+    json!({ "address": listener.address.to_string(), "tls": listener.tls.is_some() })
+}
+
 /// Returns how Weir is connected to Kubernetes as JSON.
-fn kubernetes(kubernetes: &Kubernetes) -> Value {
+fn kubernetes(kubernetes: &Kubernetes, snapshot: &Snapshot) -> Value {
     let (services, addresses) = match &kubernetes.exposure {
         GatewayExposure::Services { pods, port_first, port_last } => {
             let pods = pods.iter().map(|(key, value)| (key.clone(), json!(value)));
@@ -605,6 +611,7 @@ fn kubernetes(kubernetes: &Kubernetes) -> Value {
         "namespaces": kubernetes.namespaces,
         "namespace": kubernetes.namespace,
         "external_names": kubernetes.external_names,
+        "external_metrics": snapshot.external_metrics.as_ref().map(autoscaler_listener),
         "services": services,
         "addresses": addresses,
     })

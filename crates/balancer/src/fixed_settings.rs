@@ -14,6 +14,8 @@ pub(crate) struct FixedSettings {
     run_as: Option<(String, Option<String>)>,
     admin: Option<Admin>,
     metrics: Option<(SocketAddr, Option<PathBuf>, bool)>,
+    /// The listeners for KEDA and for external metrics: where, and whether with TLS.
+    autoscalers: [Option<(SocketAddr, bool)>; 2],
     fleet: Option<FleetIdentity>,
     kubernetes: Option<Arc<Kubernetes>>,
 }
@@ -31,6 +33,9 @@ impl FixedSettings {
             metrics: snapshot.metrics.listener.as_ref().map(|listener| {
                 (listener.address, listener.token_file.clone(), listener.tls.is_some())
             }),
+            autoscalers: [&snapshot.keda, &snapshot.external_metrics].map(|listener| {
+                listener.as_ref().map(|listener| (listener.address, listener.tls.is_some()))
+            }),
             fleet: snapshot.fleet.as_deref().map(|fleet| {
                 let Fleet { address, advertise, name, host, .. } = fleet;
                 (*address, *advertise, name.clone(), host.clone(), snapshot.zone.clone())
@@ -41,7 +46,7 @@ impl FixedSettings {
 
     /// Returns those in `snapshot` that differ, and thus apply only in a new process.
     pub(crate) fn waiting(&self, snapshot: &Snapshot) -> Vec<String> {
-        let FixedSettings { workers, run_as, admin, metrics, fleet, kubernetes } =
+        let FixedSettings { workers, run_as, admin, metrics, autoscalers, fleet, kubernetes } =
             FixedSettings::of(snapshot);
         let mut waiting = Vec::new();
         if workers != self.workers {
@@ -55,6 +60,14 @@ impl FixedSettings {
         }
         if metrics != self.metrics {
             waiting.push("metrics.address, metrics.token_file and whether it uses TLS".to_owned());
+        }
+        let [keda, external_metrics] = autoscalers;
+        let [keda_before, external_metrics_before] = self.autoscalers;
+        if keda != keda_before {
+            waiting.push("keda.address, and whether it uses TLS".to_owned());
+        }
+        if external_metrics != external_metrics_before {
+            waiting.push("kubernetes.external_metrics.address".to_owned());
         }
         if fleet != self.fleet {
             let what = "fleet.address, fleet.advertise, fleet.name, fleet.host, the zone in the fleet, and whether there is [fleet]";

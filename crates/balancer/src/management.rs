@@ -6,10 +6,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use admin::{push, scrape};
+use admin::external_metrics::{self, Delegate};
+use admin::scrape::Handle as SideHandle;
+use admin::{keda, push, scrape};
 use admin_api::changes::Change;
 use admin_api::status::Kubernetes;
-use model::{Address, Metrics, Snapshot};
+use model::{Address, AutoscalerListener, Metrics, Snapshot};
 
 use crate::background::Background;
 use crate::built_in_doctor;
@@ -41,6 +43,8 @@ pub(crate) struct Managed<'a> {
     pub(crate) certificates: certificates::Shared,
     /// Describes the connection to Kubernetes, if there is one.
     pub(crate) kubernetes: Option<admin::Source<Kubernetes>>,
+    /// What decides about clients of the external metrics API.
+    pub(crate) delegate: Option<Delegate>,
     /// Published routes that the file does not admit.
     pub(crate) not_admitted: SharedNotAdmitted,
     /// What receives the metrics.
@@ -52,13 +56,47 @@ pub(crate) struct Managed<'a> {
 /// The admin API, metrics push and the doctor, as far as they are running.
 pub(crate) struct Management {
     pub(crate) admin: Option<admin::Handle>,
-    pub(crate) scrape: Option<scrape::Handle>,
+    /// The listeners for metrics, KEDA and external metrics.
+    pub(crate) side: SideListeners,
     push: Option<push::Handle>,
     doctor: Option<Background>,
     /// The history of traffic, and the thread that reads it while this process serves.
     pub(crate) history: traffic_history::Shared,
     history_reader: Option<Background>,
     pub(crate) changes: Changes,
+}
+
+/// Listeners that are not for clients of services, as far as they are running.
+#[derive(Default)]
+pub(crate) struct SideListeners {
+    pub(crate) scrape: Option<SideHandle>,
+    pub(crate) keda: Option<SideHandle>,
+    pub(crate) external_metrics: Option<SideHandle>,
+}
+
+impl SideListeners {
+    /// Uses the certificates of another configuration.
+    fn renew(&self, after: &Snapshot) {
+        let metrics = after.metrics.listener.as_ref().and_then(|one| one.tls.as_ref());
+        let tls = |listener: &'_ Option<AutoscalerListener>| listener.as_ref()?.tls.clone();
+        let (of_keda, of_external) = (tls(&after.keda), tls(&after.external_metrics));
+        for (what, handle, certificates) in [
+            ("metrics", &self.scrape, metrics),
+            ("keda", &self.keda, of_keda.as_ref()),
+            ("external_metrics", &self.external_metrics, of_external.as_ref()),
+        ] {
+            if let (Some(handle), Some(certificates)) = (handle, certificates)
+                && let Err(error) = handle.renew(certificates)
+            {
+                tracing::error!(%error, "{what}: the old certificates stay in use");
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        let SideListeners { scrape, keda, external_metrics } = std::mem::take(self);
+        [scrape, keda, external_metrics].into_iter().flatten().for_each(SideHandle::stop);
+    }
 }
 
 fn push(
@@ -122,16 +160,25 @@ fn idle_connections(registry: &decide::Registry) -> HashMap<Address, u32> {
     endpoints.map(|endpoint| (endpoint.row.address, endpoint.slots.idle())).collect()
 }
 
-/// Starts the listener for metrics and the API, if they have addresses.
+/// Starts the API and the listeners for metrics and autoscalers, if they have addresses.
 fn open(
     doors: Doors,
     exposed: admin::Exposed,
-) -> Result<(Option<scrape::Handle>, Option<admin::Handle>), Vec<String>> {
+    delegate: Option<Delegate>,
+) -> Result<(SideListeners, Option<admin::Handle>), Vec<String>> {
+    let line = |what: &str, error: io::Error| vec![format!("{what}: {error}")];
     let scrape = doors.metrics.map(|door| scrape::start(door, exposed.clone()));
-    let scrape = scrape.transpose().map_err(|error| vec![format!("metrics: {error}")])?;
+    let scrape = scrape.transpose().map_err(|error| line("metrics", error))?;
+    let keda = doors.keda.map(|door| keda::start(door, exposed.clone()));
+    let keda = keda.transpose().map_err(|error| line("keda", error))?;
+    let external = doors.external_metrics.zip(delegate);
+    let external_metrics = external
+        .map(|(door, delegate)| external_metrics::start(door, exposed.clone(), delegate))
+        .transpose()
+        .map_err(|error| line("external_metrics", error))?;
     let admin = doors.admin.map(|door| admin::start(door, exposed));
-    let admin = admin.transpose().map_err(|error| vec![format!("admin: {error}")])?;
-    Ok((scrape, admin))
+    let admin = admin.transpose().map_err(|error| line("admin", error))?;
+    Ok((SideListeners { scrape, keda, external_metrics }, admin))
 }
 
 impl Management {
@@ -196,12 +243,12 @@ impl Management {
             version: env!("CARGO_PKG_VERSION"),
         };
         exporter.expose(exposed.clone());
-        let (scrape, admin) = open(doors, exposed)?;
+        let (side, admin) = open(doors, exposed, managed.delegate)?;
         let push = push(snapshot, registry, counters)
             .map_err(|error| vec![format!("metrics: {error}")])?;
         Ok(Management {
             admin,
-            scrape,
+            side,
             push,
             doctor: Some(doctor),
             history,
@@ -210,8 +257,8 @@ impl Management {
         })
     }
 
-    /// Applies another configuration: the certificates of the metrics listener and the targets of
-    /// metrics push may have changed. The API stays as it is.
+    /// Applies another configuration: the certificates of the listeners for metrics and autoscalers, and the
+    /// targets of metrics push, may have changed. The API stays as it is.
     pub(crate) fn apply(
         &mut self,
         before: &Snapshot,
@@ -219,12 +266,7 @@ impl Management {
         registry: &Arc<decide::Registry>,
         counters: &Arc<observe::Registry>,
     ) {
-        let certificates = after.metrics.listener.as_ref().and_then(|one| one.tls.as_ref());
-        if let (Some(scrape), Some(certificates)) = (&self.scrape, certificates)
-            && let Err(error) = scrape.renew(certificates)
-        {
-            tracing::error!(%error, "metrics keep their old certificates");
-        }
+        self.side.renew(after);
         let pushed = |metrics: &Metrics| Metrics { listener: None, ..metrics.clone() };
         if pushed(&before.metrics) == pushed(&after.metrics) {
             return;
@@ -253,13 +295,11 @@ impl Management {
         if let Some(admin) = self.admin.take() {
             admin.stop();
         }
-        if let Some(scrape) = self.scrape.take() {
-            scrape.stop();
-        }
+        self.side.stop();
     }
 
     /// Stops everything. Metrics last, so that they include everything counted.
-    pub(crate) fn stop(self) {
+    pub(crate) fn stop(mut self) {
         if let Some(reader) = self.history_reader {
             reader.stop();
         }
@@ -269,9 +309,7 @@ impl Management {
         if let Some(admin) = self.admin {
             admin.stop();
         }
-        if let Some(scrape) = self.scrape {
-            scrape.stop();
-        }
+        self.side.stop();
         if let Some(push) = self.push {
             push.stop();
         }

@@ -20,6 +20,16 @@ pub fn obstacles(snapshot: &Snapshot) -> Vec<String> {
     {
         lines.push(format!("metrics: {error}"));
     }
+    if let Some(asked) = &snapshot.keda
+        && let Err(error) = admin::keda::Door::check(asked)
+    {
+        lines.push(format!("keda: {error}"));
+    }
+    if let Some(asked) = &snapshot.external_metrics
+        && let Err(error) = admin::external_metrics::Door::check(asked)
+    {
+        lines.push(format!("external_metrics: {error}"));
+    }
     if let AccessLog::File(path) = &snapshot.log.access
         && let Err(error) = os::log_file::check(path, sockets::owner(snapshot))
     {

@@ -33,6 +33,7 @@ mod pace;
 mod queue;
 mod recorder;
 mod resolver;
+mod reviews;
 mod settings;
 mod statuses;
 mod store;
@@ -53,6 +54,7 @@ use tokio::sync::{oneshot, watch as channel};
 
 pub use event::Event;
 pub use health::Health;
+pub use reviews::Reviews;
 pub use settings::{Exposure, Settings};
 
 use crate::limit::Limit;
@@ -80,6 +82,8 @@ pub struct Handle {
     pub pods: channel::Receiver<Arc<PodSets>>,
     /// How the connection to the API server is.
     pub health: channel::Receiver<Arc<Health>>,
+    /// Asks the API server who clients of an aggregated API are; `None`: it is not to be asked.
+    pub reviews: Option<Reviews>,
     leave: Option<oneshot::Sender<()>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -105,6 +109,7 @@ pub fn start(
     let (pods_sender, pods) = channel::channel(Arc::default());
     let (health_sender, health) = channel::channel(Arc::new(Health::new(os::clock::now())));
     let outputs = Outputs { served: served_sender, pods: pods_sender, health: health_sender };
+    let (reviews, reviewed) = settings.has_reviews.then(reviews::channel).unzip();
     let (leave, left) = oneshot::channel();
     let (stop, stopped) = oneshot::channel();
     let mut limit = Limit::default();
@@ -117,7 +122,7 @@ pub fn start(
         let tasks = tokio::task::LocalSet::new();
         tasks.block_on(&runtime, async {
             let (manager, inputs) = Manager::new(Arc::new(settings), outputs, events);
-            manager.run(inputs, in_force, left, stopped).await;
+            manager.run(inputs, reviewed, in_force, (left, stopped)).await;
         });
         drop(tasks);
         // A lookup in progress cannot be interrupted; it ends by itself.
@@ -125,7 +130,7 @@ pub fn start(
     };
     let thread = std::thread::Builder::new().name("weir-kubernetes".into()).spawn(work);
     let thread = Some(thread.map_err(StartError::System)?);
-    Ok(Handle { served, pods, health, leave: Some(leave), stop: Some(stop), thread })
+    Ok(Handle { served, pods, health, reviews, leave: Some(leave), stop: Some(stop), thread })
 }
 
 /// Returns a name that no other process has: of two with one name, both would believe to hold the Lease.

@@ -37,6 +37,8 @@ pub struct Settings {
     pub experimental_features: Vec<&'static str>,
     /// Whether Services of type `ExternalName` are allowed (CVE-2021-25740).
     pub allow_external_names: bool,
+    /// Whether clients of an aggregated API are to be reviewed.
+    pub has_reviews: bool,
     /// Which certificates and authorities can be used.
     pub checks: gateway::resolve::Checks,
 }

@@ -1,4 +1,4 @@
-//! Management settings: the admin API, and where metrics are pushed.
+//! Management settings: the admin API, where metrics are pushed, and from where autoscalers read.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -39,6 +39,15 @@ pub struct MetricsListener {
     pub address: SocketAddr,
     /// The file with the token that `/metrics` requires; `None`: none is required.
     pub token_file: Option<PathBuf>,
+    /// TLS; `None`: clear text.
+    pub tls: Option<ListenerTls>,
+}
+
+/// A listener from which autoscalers read how many servers services should have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AutoscalerListener {
+    /// Where it listens.
+    pub address: SocketAddr,
     /// TLS; `None`: clear text.
     pub tls: Option<ListenerTls>,
 }

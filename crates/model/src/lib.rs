@@ -60,7 +60,7 @@ mod written_at;
 
 pub use acme::{Acme, AcmeCertificate, AcmeChallenge, AcmeRenewal, ExternalAccount};
 pub use address::{Address, HostPort, NotAnAddress, SocketAccess, UNIX_PREFIX, UnixPath};
-pub use admin::{Admin, Metrics, MetricsListener};
+pub use admin::{Admin, AutoscalerListener, Metrics, MetricsListener};
 pub use affinity::{Affinity, AffinityKey, AffinityKeyFile, RouteAffinity, SessionCarrier};
 pub use authentication::{
     Authentication, AuthenticationId, AuthenticationScheme, AuthenticationWord, ForwardRules,

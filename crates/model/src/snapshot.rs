@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use crate::{
     Acme, AcmeCertificate, Address, Admin, AffinityKeyFile, Authentication, AuthenticationId,
-    Certificate, ClientAddress, ErrorPage, Fleet, Hosts, Kubernetes, ListenerTls, Log, Metrics,
-    Networks, Otlp, Registration, Registries, Route, ServerNames, Service, SocketAccess, TcpSplit,
-    TlsMode,
+    AutoscalerListener, Certificate, ClientAddress, ErrorPage, Fleet, Hosts, Kubernetes,
+    ListenerTls, Log, Metrics, Networks, Otlp, Registration, Registries, Route, ServerNames,
+    Service, SocketAccess, TcpSplit, TlsMode,
 };
 
 /// Index of a service in [`Snapshot::services`].
@@ -60,6 +60,10 @@ pub struct Snapshot {
     pub acme: Option<Arc<Acme>>,
     /// The DNS servers for servers' names and SRV records; empty: those of /etc/resolv.conf.
     pub resolver: Vec<SocketAddr>,
+    /// Where KEDA's operator asks for numbers of servers.
+    pub keda: Option<AutoscalerListener>,
+    /// Where the API server of Kubernetes asks for external metrics: with TLS, and `kubernetes`.
+    pub external_metrics: Option<AutoscalerListener>,
     /// How Weir is connected to Kubernetes; `None`: it is not.
     pub kubernetes: Option<Arc<Kubernetes>>,
     /// How the registries of servers are reached.
@@ -114,6 +118,8 @@ impl Snapshot {
             acme: None,
             resolver: Vec::new(),
             registries: Registries::default(),
+            keda: None,
+            external_metrics: None,
             kubernetes: None,
             fleet: None,
             log: Log::none(),

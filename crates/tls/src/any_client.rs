@@ -2,22 +2,29 @@
 //!
 //! A client must still prove that it has the key of the certificate that it presents.
 
-use std::sync::Arc;
-
 use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-/// Asks for certificates of the authorities of another verifier, and accepts any, or none.
+use crate::provider;
+
+/// Asks for certificates, and accepts any, or none.
 #[derive(Debug)]
 pub(crate) struct AnyClient {
-    asks: Arc<dyn ClientCertVerifier>,
+    /// The authorities that clients are told.
+    hints: Vec<DistinguishedName>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl AnyClient {
-    pub(crate) fn new(asks: Arc<dyn ClientCertVerifier>) -> AnyClient {
-        AnyClient { asks }
+    /// `hints`: the authorities that clients are told, so that they can choose; empty: any.
+    pub(crate) fn new(hints: &[DistinguishedName]) -> AnyClient {
+        AnyClient {
+            hints: hints.to_vec(),
+            algorithms: provider().signature_verification_algorithms,
+        }
     }
 }
 
@@ -27,7 +34,7 @@ impl ClientCertVerifier for AnyClient {
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.asks.root_hint_subjects()
+        &self.hints
     }
 
     fn verify_client_cert(
@@ -45,7 +52,7 @@ impl ClientCertVerifier for AnyClient {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.asks.verify_tls12_signature(message, certificate, signed)
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -54,10 +61,10 @@ impl ClientCertVerifier for AnyClient {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.asks.verify_tls13_signature(message, certificate, signed)
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.asks.supported_verify_schemes()
+        self.algorithms.supported_schemes()
     }
 }

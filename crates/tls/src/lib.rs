@@ -9,6 +9,7 @@ mod any_client;
 mod any_name;
 mod challenges;
 mod client;
+mod client_authority;
 mod facts;
 mod identity;
 mod kept;
@@ -30,13 +31,14 @@ pub use challenges::{
     ACME_TLS_1, Answer, CHALLENGES_PENDING_MAX, Challenges, HTTP_01_PREFIX, Pending,
 };
 pub use client::{client, own_client, to_peer};
+pub use client_authority::ClientAuthority;
 pub use facts::{Facts, KeyKind, Validity, certificate, date, facts};
 pub use identity::{certificate_names, common_name, identity};
 pub use kept::{Kept, listener_alpn, service_alpn};
 pub use member::{MemberTls, member};
 pub use pem::authorities;
 pub use rustls;
-pub use server::{cipher_suites, server, server_with_tickets};
+pub use server::{cipher_suites, server, server_asking_any_client, server_with_tickets};
 pub use shared_certificates::{Issued, SharedCertificates, WantedCertificate, certificate_id};
 pub use tickets::{SharedTickets, TicketKey};
 

@@ -30,6 +30,19 @@ pub fn server(tls: &ListenerTls, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, Mi
     server_with_tickets(tls, alpn, &Arc::default())
 }
 
+/// Returns the TLS configuration of a listener, as [`server()`] does, that asks all clients for a certificate and accepts any,
+/// or none: the caller checks it with a [`ClientAuthority`](crate::ClientAuthority). A client has proved that it has the
+/// key.
+///
+/// # Errors
+/// Those of [`server()`].
+pub fn server_asking_any_client(
+    tls: &ListenerTls,
+    alpn: &[&[u8]],
+) -> Result<Arc<ServerConfig>, Mistake> {
+    configuration(tls, alpn, &Arc::default(), Some(Arc::new(AnyClient::new(&[]))))
+}
+
 /// Returns the TLS configuration of a listener, as [`server()`] does. Its tickets are sealed with the keys that are
 /// shared with other processes, as long as there are some: they are valid at listeners with the same certificates,
 /// private keys, `version_min`, `ciphers` and `unknown_names`. A listener that asks for certificates of clients shares
@@ -41,6 +54,16 @@ pub fn server_with_tickets(
     tls: &ListenerTls,
     alpn: &[&[u8]],
     shared: &Arc<SharedTickets>,
+) -> Result<Arc<ServerConfig>, Mistake> {
+    let clients = tls.client_certificates.as_ref().map(verifier).transpose()?;
+    configuration(tls, alpn, shared, clients)
+}
+
+fn configuration(
+    tls: &ListenerTls,
+    alpn: &[&[u8]],
+    shared: &Arc<SharedTickets>,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
 ) -> Result<Arc<ServerConfig>, Mistake> {
     let mut certificates = Vec::new();
     for certificate in &tls.certificates {
@@ -55,18 +78,18 @@ pub fn server_with_tickets(
     let builder = ServerConfig::builder_with_provider(provider_of(&tls.ciphers))
         .with_protocol_versions(versions(tls.version_min))
         .map_err(unusable)?;
-    let builder = match &tls.client_certificates {
-        None => builder.with_no_client_auth(),
-        Some(clients) => builder.with_client_cert_verifier(verifier(clients)?),
-    };
     let own = Ticketer::new().map_err(unusable)?;
-    let ticketer = match &tls.client_certificates {
+    let ticketer = match &clients {
         None => {
             let chains = certificates.iter().map(|(certified, _)| &*certified.cert);
             let binding = Binding::new(tls, chains);
             Arc::new(ListenerTickets::new(Arc::clone(shared), binding, own))
         }
         Some(_) => own,
+    };
+    let builder = match clients {
+        None => builder.with_no_client_auth(),
+        Some(verifier) => builder.with_client_cert_verifier(verifier),
     };
     let mut config =
         builder.with_cert_resolver(Arc::new(ByName::new(certificates, &tls.unknown_names)));
@@ -116,7 +139,9 @@ fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>,
     })?;
     Ok(match clients.mode {
         ClientCertificateMode::Required | ClientCertificateMode::Optional => verifier,
-        ClientCertificateMode::Unverified => Arc::new(AnyClient::new(verifier)),
+        ClientCertificateMode::Unverified => {
+            Arc::new(AnyClient::new(verifier.root_hint_subjects()))
+        }
     })
 }
 

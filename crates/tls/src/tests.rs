@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::{
     AlternativeName, Certificate, ClientCertificateMode, ClientCertificates, FleetTls, ListenerTls,
@@ -293,6 +294,41 @@ fn clients_are_known_by_their_certificates() {
     let unverified = server(&tls, &[]).unwrap();
     assert!(shake(&with(None), &unverified, "a.test").is_ok());
     assert!(shake(&with(foreign), &unverified, "a.test").is_ok(), "any");
+}
+
+#[test]
+fn a_client_that_was_asked_for_any_certificate_is_checked_afterwards() {
+    use rcgen::ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
+    let (ca, stranger) = (authority("ca"), authority("stranger"));
+    let config =
+        server_asking_any_client(&listener(vec![leaf(&ca, &["a.test"])]), &[b"http/1.1"]).unwrap();
+    let proxies = ClientAuthority::new(&ca.pem()).unwrap();
+    let presents = |by: &Issuer, usage| {
+        let mut params = params(&["client.test"]);
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(2120, 1, 1);
+        params.extended_key_usages = vec![usage];
+        Some(signed(by, &params, &KeyPair::generate().unwrap()))
+    };
+    let seen = |certificate| {
+        let client = client(&ServiceTls { certificate, ..service(&ca) }, &[b"http/1.1"]).unwrap();
+        let (_, seen) = shake(&client, &config, "a.test").unwrap();
+        seen.peer_certificates().map(<[_]>::to_vec)
+    };
+    let in_years = |years: u64| Duration::from_secs(years * 365 * 24 * 3600);
+    assert_eq!(seen(None), None);
+    for (certificate, years, is_right) in [
+        (presents(&ca, ClientAuth), 56, true),
+        (presents(&ca, ClientAuth), 40, false),
+        (presents(&ca, ServerAuth), 56, false),
+        (presents(&stranger, ClientAuth), 56, false),
+    ] {
+        let chain = seen(certificate).unwrap();
+        let verified = proxies.verify(&chain, in_years(years));
+        assert_eq!(verified.is_ok(), is_right, "{verified:?}");
+    }
+    assert!(proxies.verify(&[], in_years(56)).is_err());
+    assert!(ClientAuthority::new("").is_err());
 }
 
 #[test]

@@ -69,13 +69,10 @@ impl FrontProxy {
     }
 
     /// Returns the user that the fields name. `None`: they name none.
-    pub(super) fn user<'a>(
-        &self,
-        fields: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
-    ) -> Result<Option<User>, String> {
+    pub(super) fn user(&self, fields: &[(&str, &[u8])]) -> Result<Option<User>, String> {
         let all = |names: &[String]| -> Result<Vec<String>, String> {
             let of = |own: &str| names.iter().any(|name| name.eq_ignore_ascii_case(own));
-            fields.clone().filter(|(name, _)| of(name)).map(|(_, value)| text(value)).collect()
+            fields.iter().filter(|(name, _)| of(name)).map(|(_, value)| text(value)).collect()
         };
         let first = |names: &[String]| -> Result<String, String> {
             Ok(all(names)?.into_iter().find(|value| !value.is_empty()).unwrap_or_default())
@@ -87,7 +84,7 @@ impl FrontProxy {
         let groups = all(&self.group_fields)?;
         let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut count = 0;
-        for (field, value) in fields.clone() {
+        for (field, value) in fields {
             let prefixes = &mut self.extra_prefixes.iter();
             let Some(key) = prefixes.find_map(|prefix| without(field, prefix)) else { continue };
             count += 1;

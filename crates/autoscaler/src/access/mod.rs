@@ -80,14 +80,14 @@ pub enum Claim {
 ///
 /// # Errors
 /// It is nobody: why, for people. The status is 401.
-pub fn claim<'a>(
+pub fn claim(
     certificate: &Certificate,
-    fields: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
+    fields: &[(&str, &[u8])],
     front_proxy: Option<&FrontProxy>,
 ) -> Result<Claim, String> {
     let not_proxy = match (certificate, front_proxy) {
         (Certificate::Verified(name), Some(proxy)) if proxy.allows(name) => {
-            match proxy.user(fields.clone()) {
+            match proxy.user(fields) {
                 Ok(Some(user)) => return Ok(Claim::User(user)),
                 Ok(None) => "the front proxy names no user".to_owned(),
                 Err(wrong) => return Err(wrong),
@@ -106,7 +106,8 @@ pub fn claim<'a>(
                 .to_owned()
         }
     };
-    let mut credentials = fields.filter(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let mut credentials =
+        fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     match (credentials.next(), credentials.next()) {
         (None, _) => Err(not_proxy),
         (Some(_), Some(_)) => Err("the request has several Authorization fields".to_owned()),
@@ -155,8 +156,8 @@ mod tests {
         fields: &[(&str, &str)],
         front_proxy: Option<&FrontProxy>,
     ) -> String {
-        let fields = fields.iter().map(|(name, value)| (*name, value.as_bytes()));
-        match claim(certificate, fields, front_proxy) {
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
+        match claim(certificate, &fields, front_proxy) {
             Ok(Claim::User(User { name, uid: _, groups, extra })) => {
                 format!("user {name} {groups:?} {extra:?}")
             }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use admin::Source;
+use admin::external_metrics::Delegate;
 use gateway::pods::PodSets;
 use gateway::served::{InForce, Served};
 use model::Snapshot;
@@ -31,6 +32,10 @@ impl Cluster {
     }
 
     pub(crate) fn status(&self) -> Source<admin_api::status::Kubernetes> {
+        match *self {}
+    }
+
+    pub(crate) fn delegate(&self) -> Option<Delegate> {
         match *self {}
     }
 

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use admin::Source;
+use admin::external_metrics::{Ask, Delegate};
 use gateway::pods::PodSets;
 use gateway::resolve::{Checks, INGRESS_CONTROLLER};
 use gateway::served::{InForce, Served};
@@ -83,7 +84,7 @@ impl Cluster {
     pub(crate) fn start(snapshot: &Snapshot) -> Result<Option<Cluster>, String> {
         let Some(kubernetes) = snapshot.kubernetes.as_deref() else { return Ok(None) };
         let (in_force, seen) = watch::channel(Arc::default());
-        let settings = settings(kubernetes, snapshot.zone.clone());
+        let settings = settings(kubernetes, snapshot);
         let handle = kubernetes::start(settings, seen, Box::new(|event| log(&event)))
             .map_err(|error| format!("kubernetes: {error}"))?;
         Ok(Some(Cluster { handle, in_force }))
@@ -108,6 +109,17 @@ impl Cluster {
             let health = Arc::clone(&health.borrow());
             describe(&health, is_running, os::clock::now())
         })
+    }
+
+    /// Returns what authenticates and authorizes clients of the external metrics API, if it is served.
+    pub(crate) fn delegate(&self) -> Option<Delegate> {
+        let reviews = self.handle.reviews.clone()?;
+        let front_proxy = reviews.front_proxy.clone();
+        let ask: Ask = Arc::new(move |review| {
+            let reviews = reviews.clone();
+            Box::pin(async move { reviews.ask(review).await })
+        });
+        Some(Delegate { ask, front_proxy })
     }
 
     /// Reports what is in force of what Gateways serve.
@@ -156,7 +168,7 @@ fn log(event: &Event) {
     }
 }
 
-fn settings(kubernetes: &Kubernetes, zone: Option<Arc<str>>) -> Settings {
+fn settings(kubernetes: &Kubernetes, snapshot: &Snapshot) -> Settings {
     let Kubernetes { kubeconfig, controller, namespaces, namespace, external_names, exposure } =
         kubernetes;
     let exposure = match exposure {
@@ -183,11 +195,12 @@ fn settings(kubernetes: &Kubernetes, zone: Option<Arc<str>>) -> Settings {
         identity: os::process::host_name().trim().into(),
         namespace: namespace.clone().unwrap_or_else(own_namespace),
         lease: lease(controller),
-        zone,
+        zone: snapshot.zone.clone(),
         exposure,
         features: FEATURES.to_vec(),
         experimental_features: EXPERIMENTAL_FEATURES.to_vec(),
         allow_external_names: *external_names,
+        has_reviews: snapshot.external_metrics.is_some(),
         checks: Checks { certificate, authorities },
     }
 }

@@ -34,7 +34,7 @@ use crate::fixed_settings::FixedSettings;
 use crate::fleet_orders;
 use crate::garbage::Garbage;
 use crate::maintenance;
-use crate::management::{Managed, Management};
+use crate::management::{Managed, Management, SideListeners};
 use crate::not_admitted::SharedNotAdmitted;
 use crate::preflight;
 use crate::preserved::{Before, Preserved};
@@ -237,6 +237,7 @@ impl Balancer {
             in_flight: proxy.in_flight_reader(),
             certificates: certificates.thread(),
             kubernetes: cluster.as_ref().map(Cluster::status),
+            delegate: cluster.as_ref().and_then(Cluster::delegate),
             earlier: known.changes,
             not_admitted,
             exporter: &exporter,
@@ -707,8 +708,15 @@ fn announce(snapshot: &Snapshot, workers: usize, management: &Management) {
     for listener in &snapshot.listeners {
         tracing::info!(listener = %listener.name, address = %listener.address, "listening");
     }
-    if let Some(metrics) = &management.scrape {
-        tracing::info!("metrics and health checks at {}", metrics.address());
+    let SideListeners { scrape, keda, external_metrics } = &management.side;
+    for (what, listener) in [
+        ("metrics and health checks", scrape),
+        ("numbers for KEDA", keda),
+        ("external metrics", external_metrics),
+    ] {
+        if let Some(listener) = listener {
+            tracing::info!("{what} at {}", listener.address());
+        }
     }
     if let Some(admin) = &management.admin {
         match admin.address() {

@@ -35,6 +35,8 @@ pub(crate) struct Sockets {
     admin: Option<(Address, OwnedFd)>,
     /// The address for metrics and its socket, if there is one.
     metrics: Option<(SocketAddr, OwnedFd)>,
+    /// The address for KEDA and its socket, if there is one.
+    keda: Option<(SocketAddr, OwnedFd)>,
     /// The address on which the fleet's other members are heard and its socket, if there is a fleet.
     fleet: Option<(SocketAddr, UdpSocket)>,
     /// Files of Unix sockets that do not have their names yet.
@@ -55,6 +57,8 @@ pub(crate) struct Handed {
     pub(crate) admin: Option<(String, OwnedFd)>,
     /// The address for metrics as configured, and its socket.
     pub(crate) metrics: Option<(SocketAddr, TcpListener)>,
+    /// The address for KEDA as configured, and its socket.
+    pub(crate) keda: Option<(SocketAddr, TcpListener)>,
     /// The address for the fleet as configured, and its socket.
     pub(crate) fleet: Option<(SocketAddr, UdpSocket)>,
 }
@@ -70,11 +74,13 @@ pub(crate) struct HandedGroup {
     pub(crate) file: Option<(u64, u64)>,
 }
 
-/// What the admin API and metrics listen on.
+/// What the admin API, metrics and the listeners for autoscalers listen on.
 #[derive(Debug, Default)]
 pub(crate) struct Doors {
     pub(crate) admin: Option<admin::Door>,
     pub(crate) metrics: Option<admin::scrape::Door>,
+    pub(crate) keda: Option<admin::keda::Door>,
+    pub(crate) external_metrics: Option<admin::external_metrics::Door>,
 }
 
 /// The change of the sockets with the next configuration. Everything is already bound.
@@ -107,6 +113,27 @@ impl OpenError {
         if error.downcast_ref().is_some_and(ListenError::is_address_in_use) {
             self.in_use.extend(listener.address.ip());
         }
+    }
+}
+
+impl OpenError {
+    /// Takes what came of opening a listener for metrics or autoscalers, and keeps its socket.
+    fn side<D: AsFd>(
+        &mut self,
+        what: &str,
+        (address, kept): (SocketAddr, &mut Option<(SocketAddr, OwnedFd)>),
+        opened: Result<D, admin::scrape::OpenError>,
+    ) -> Option<D> {
+        let door = opened.map_err(|error| {
+            self.lines.push(format!("{what}: {error}"));
+            self.in_use.extend(error.is_address_in_use().then_some(address));
+        });
+        let door = door.ok()?;
+        match door.as_fd().try_clone_to_owned() {
+            Ok(descriptor) => *kept = Some((address, descriptor)),
+            Err(error) => self.lines.push(format!("{what}: {error}")),
+        }
+        Some(door)
     }
 }
 
@@ -161,19 +188,20 @@ pub(crate) fn open(snapshot: &Snapshot, handed: Handed) -> Result<(Sockets, Door
     }
     if let Some(asked) = &snapshot.metrics.listener {
         let handed = handed.metrics.filter(|(address, _)| *address == asked.address);
-        match admin::scrape::Door::open(asked, handed.map(|(_, listener)| listener)) {
-            Ok(door) => {
-                match door.as_fd().try_clone_to_owned() {
-                    Ok(descriptor) => sockets.metrics = Some((asked.address, descriptor)),
-                    Err(error) => errors.lines.push(format!("metrics: {error}")),
-                }
-                doors.metrics = Some(door);
-            }
-            Err(error) => {
-                errors.lines.push(format!("metrics: {error}"));
-                errors.in_use.extend(error.is_address_in_use().then_some(asked.address));
-            }
-        }
+        let opened = admin::scrape::Door::open(asked, handed.map(|(_, listener)| listener));
+        let side = (asked.address, &mut sockets.metrics);
+        doors.metrics = errors.side("metrics", side, opened);
+    }
+    if let Some(asked) = &snapshot.keda {
+        let handed = handed.keda.filter(|(address, _)| *address == asked.address);
+        let opened = admin::keda::Door::open(asked, handed.map(|(_, listener)| listener));
+        doors.keda = errors.side("keda", (asked.address, &mut sockets.keda), opened);
+    }
+    if let Some(asked) = &snapshot.external_metrics {
+        let opened = admin::external_metrics::Door::open(asked);
+        // With Kubernetes, there is no upgrade to hand it over in.
+        doors.external_metrics =
+            errors.side("external_metrics", (asked.address, &mut None), opened);
     }
     if let Some(fleet) = &snapshot.fleet {
         let handed = handed.fleet.filter(|(address, _)| *address == fleet.address);
@@ -220,6 +248,11 @@ impl Sockets {
     /// Returns the address for metrics as configured, and its socket.
     pub(crate) fn metrics(&self) -> Option<&(SocketAddr, OwnedFd)> {
         self.metrics.as_ref()
+    }
+
+    /// Returns the address for KEDA as configured, and its socket.
+    pub(crate) fn keda(&self) -> Option<&(SocketAddr, OwnedFd)> {
+        self.keda.as_ref()
     }
 
     /// Returns another descriptor of the fleet's socket, for the control thread.
@@ -333,6 +366,7 @@ impl Sockets {
         self.groups.clear();
         self.admin = None;
         self.metrics = None;
+        self.keda = None;
         self.fleet = None;
         files
     }

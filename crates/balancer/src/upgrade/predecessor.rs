@@ -101,6 +101,10 @@ impl Predecessor {
             let listener = TcpListener::from(descriptor(metrics.socket)?);
             self.handed.metrics = Some((metrics.address, listener));
         }
+        if let Some(keda) = manifest.keda {
+            let listener = TcpListener::from(descriptor(keda.socket)?);
+            self.handed.keda = Some((keda.address, listener));
+        }
         if let Some(fleet) = manifest.fleet {
             self.handed.fleet = Some((fleet.address, UdpSocket::from(descriptor(fleet.socket)?)));
         }

@@ -118,6 +118,10 @@ fn start(
             address: *address,
             socket: socket.as_raw_fd(),
         }),
+        keda: sockets.keda().map(|(address, socket)| handover::Metrics {
+            address: *address,
+            socket: socket.as_raw_fd(),
+        }),
         fleet: sockets.fleet().map(|(address, socket)| handover::FleetSocket {
             address: *address,
             socket: socket.as_raw_fd(),
@@ -140,6 +144,7 @@ fn start(
     descriptors.extend(history.as_ref().map(AsFd::as_fd));
     descriptors.extend(sockets.admin().map(|(_, socket)| socket.as_fd()));
     descriptors.extend(sockets.metrics().map(|(_, socket)| socket.as_fd()));
+    descriptors.extend(sockets.keda().map(|(_, socket)| socket.as_fd()));
     descriptors.extend(sockets.fleet().map(|(_, socket)| socket.as_fd()));
     let mut command = program.command();
     command.env(VARIABLE, memory.as_raw_fd().to_string());

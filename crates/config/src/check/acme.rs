@@ -6,11 +6,12 @@ use crate::diagnostic::{Diagnostic, Problems, Span};
 use crate::raw::{Document, RawAcme, RawListener, RawListenerTls, RawProtocol};
 
 pub(super) fn check(document: &Document, problems: &Problems) {
-    let metrics = document.metrics.listener.as_ref().and_then(|one| one.tls.as_ref());
-    for span in metrics.into_iter().flat_map(uses) {
-        let title = "the metrics listener cannot have a certificate by ACME";
-        let error = Diagnostic::error(title, span, "only a [[listener]] can");
-        problems.report(error.help("name files instead: { chain = \"…\", key = \"…\" }"));
+    for listener in document.side_listeners() {
+        for span in listener.tls.into_iter().flat_map(uses) {
+            let title = format!("{} cannot have a certificate by ACME", listener.table);
+            let error = Diagnostic::error(title, span, "only a [[listener]] can");
+            problems.report(error.help("name files instead: { chain = \"…\", key = \"…\" }"));
+        }
     }
     let listeners = document.listeners.iter().filter_map(|listener| listener.tls.as_ref());
     let first = listeners.flat_map(uses).next();

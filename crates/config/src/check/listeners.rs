@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use model::{Address, ServerTarget, UnixPath};
 
 use crate::diagnostic::{At, Diagnostic, Problems};
-use crate::raw::{Document, RawProtocol, RawServiceTls};
+use crate::raw::{Document, RawProtocol, RawServiceTls, SideListener};
 
 pub(super) fn check(document: &Document, problems: &Problems) {
     if document.listeners.is_empty() && !document.listeners_meant && !document.kubernetes_meant {
@@ -16,6 +16,7 @@ pub(super) fn check(document: &Document, problems: &Problems) {
     names(document, problems);
     clashes(document, problems);
     admin(document, problems);
+    side_listeners(document, problems);
     metrics(document, problems);
     fleet(document, problems);
     limits(document, problems);
@@ -117,21 +118,32 @@ fn clashes(document: &Document, problems: &Problems) {
     }
 }
 
+/// Reports listeners for metrics and autoscalers whose addresses are taken.
+fn side_listeners(document: &Document, problems: &Problems) {
+    let admin = document.admin.as_ref().map(|admin| &admin.address);
+    for (index, SideListener { what, address: own, .. }) in document.side_listeners().enumerate() {
+        let own_address = Address::from(own.value);
+        let listeners = document.listeners.iter().filter_map(|listener| listener.address.as_ref());
+        let taken = listeners.chain(admin).filter(|at| overlap(at.value, own_address));
+        let earlier = document.side_listeners().take(index).map(|other| other.address);
+        let earlier = earlier.filter(|at| overlap(at.value.into(), own_address));
+        let spans = taken.map(|at| &at.span).chain(earlier.map(|at| &at.span));
+        for span in spans.cloned() {
+            let title = format!("{what} are on an address that is taken");
+            let clash = Diagnostic::error(title, own.span.clone(), "taken already");
+            problems.report(if span == (0..0) {
+                clash.help("the admin API is there by default: choose another port")
+            } else {
+                clash.other(span, "by this one")
+            });
+        }
+    }
+}
+
+/// Warns of a token that others can read.
 fn metrics(document: &Document, problems: &Problems) {
     let Some(listener) = &document.metrics.listener else { return };
     let own = &listener.address;
-    let admin = document.admin.as_ref().map(|admin| &admin.address);
-    let listeners = document.listeners.iter().filter_map(|listener| listener.address.as_ref());
-    let taken = listeners.chain(admin).filter(|at| overlap(at.value, own.value.into()));
-    for span in taken.map(|at| at.span.clone()) {
-        let title = "metrics are on an address that is taken";
-        let clash = Diagnostic::error(title, own.span.clone(), "taken already");
-        problems.report(if span == (0..0) {
-            clash.help("the admin API is there by default: choose another port")
-        } else {
-            clash.other(span, "by this one")
-        });
-    }
     let Some(token) = &listener.token_file else { return };
     if listener.tls.is_none() && !own.value.ip().to_canonical().is_loopback() {
         let title = format!("the token in {} crosses the network in clear text", token.display());
@@ -148,9 +160,9 @@ fn fleet(document: &Document, problems: &Problems) {
     let Some(own) = fleet.fleet.as_ref().map(|fleet| fleet.address) else { return };
     let listeners = document.listeners.iter().filter_map(|listener| listener.address.as_ref());
     let taken = listeners.filter(|at| overlap(at.value, own.into()));
-    let metrics = document.metrics.listener.as_ref().map(|listener| &listener.address);
-    let metrics = metrics.filter(|at| overlap(at.value.into(), own.into()));
-    let spans = taken.map(|at| &at.span).chain(metrics.map(|at| &at.span));
+    let others = document.side_listeners().map(|listener| listener.address);
+    let others = others.filter(|at| overlap(at.value.into(), own.into()));
+    let spans = taken.map(|at| &at.span).chain(others.map(|at| &at.span));
     for span in spans {
         let title = "a listener is on the TCP port of the fleet";
         problems.report(Diagnostic::error(title, span.clone(), "taken already").help(format!(

@@ -22,9 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    AccessLog, Acme, Admin, AffinityKeyFile, Authentication, AuthenticationScheme, Doctor,
-    GatewayExposure, Kubernetes, Log, LogSample, Maintenance, Metrics, MetricsListener, Otlp,
-    RedactQuery, Reload, ServiceId, Snapshot, StatusSet, TraceSample,
+    AccessLog, Acme, Admin, AffinityKeyFile, Authentication, AuthenticationScheme,
+    AutoscalerListener, Doctor, GatewayExposure, Kubernetes, Log, LogSample, Maintenance, Metrics,
+    MetricsListener, Otlp, RedactQuery, Reload, ServiceId, Snapshot, StatusSet, TraceSample,
 };
 
 use model::units::show_duration;
@@ -135,6 +135,8 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         acme,
         resolver,
         registries,
+        keda,
+        external_metrics,
         kubernetes,
         fleet,
         log,
@@ -179,6 +181,12 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     });
     registries::words(registries, &after.registries, &mut words);
     kubernetes_words(kubernetes.as_deref(), after.kubernetes.as_deref(), &mut words);
+    for (key, before, after) in [
+        ("keda", keda, &after.keda),
+        ("kubernetes.external_metrics", external_metrics, &after.external_metrics),
+    ] {
+        autoscaler_words(key, before.as_ref(), after.as_ref(), &mut words);
+    }
     fleet::words(fleet.as_deref(), after.fleet.as_deref(), &mut words);
     log_settings(log, &after.log, &mut words);
     let Reload { watch } = reload;
@@ -278,6 +286,19 @@ fn metrics_words(before: &Metrics, after: &Metrics, words: &mut Words) {
     words.value("metrics.graphite", graphite, &after.graphite, |to| or(to.as_ref(), "none"));
     words.value("metrics.interval", interval, &after.interval, time);
     words.value("metrics.prefix", prefix, &after.prefix, String::clone);
+}
+
+fn autoscaler_words(
+    table: &str,
+    before: Option<&AutoscalerListener>,
+    after: Option<&AutoscalerListener>,
+    words: &mut Words,
+) {
+    let address = |listener: Option<&AutoscalerListener>| listener.map(|one| one.address);
+    let key = |key: &str| format!("{table}.{key}");
+    words.value(&key("address"), &address(before), &address(after), |address| or(*address, "none"));
+    let tls = |listener: Option<&AutoscalerListener>| listener.and_then(|one| one.tls.clone());
+    words.hidden(&key("tls"), &tls(before), &tls(after));
 }
 
 fn otlp_words(before: Option<&Otlp>, after: Option<&Otlp>, words: &mut Words) {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 use model::{
-    Affinity, Balance, Check, CheckKind, HashKey, HttpVersion, PassiveHealth, Pattern, QueueLimits,
-    Retries, Scaling, ScalingAction, ScalingCall, ServerSpec, ServerTarget, Service,
-    ServiceTimeouts, Snapshot, ZonePolicy,
+    Balance, Check, CheckKind, HashKey, HttpVersion, PassiveHealth, Pattern, QueueLimits, Retries,
+    Scaling, ScalingAction, ScalingCall, ServerSpec, ServerTarget, Service, ServiceTimeouts,
+    Snapshot, ZonePolicy,
 };
 
 use super::{Changes, Words, affinity as affinities, or, time, yes_no};

@@ -64,6 +64,9 @@ pub(crate) struct Contents {
     pub(crate) acme: Option<Acme>,
     /// Of the metrics listener.
     pub(crate) metrics: Option<ListenerTls>,
+    /// Of the listeners for autoscalers: KEDA's, and that of external metrics.
+    pub(crate) keda: Option<ListenerTls>,
+    pub(crate) external_metrics: Option<ListenerTls>,
     /// In order of the document's; `None`: a mistake is reported.
     pub(crate) authentications: Vec<Option<Authentication>>,
     /// In order of the routes.
@@ -111,6 +114,11 @@ pub(crate) fn read(
     Contents {
         acme: document.acme.as_ref().and_then(|raw| reader.acme(raw, document)),
         metrics: metrics.and_then(|raw| reader.listener(raw)),
+        keda: document.keda.as_ref().and_then(|raw| reader.listener(raw.tls.as_ref()?)),
+        external_metrics: document
+            .external_metrics
+            .as_ref()
+            .and_then(|raw| reader.listener(raw.tls.as_ref()?)),
         collector: document.otlp.as_ref().and_then(|raw| {
             let ca = raw.ca.as_ref().map(|ca| ("ca", ca));
             reader.peer(&raw.endpoint, ca, &raw.endpoint.span)

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use model::{GATEWAY_CONTROLLER, GatewayExposure, Kubernetes};
 
-use super::paths;
 use super::table::{Table, is_empty_list};
+use super::{RawAutoscaler, autoscaler, paths};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong};
 
 /// The label that Weir's manifests give its Pods.
 const POD_LABEL: (&str, &str) = ("app.kubernetes.io/name", "weir");
 
-pub(super) fn read(mut table: Table<'_>) -> Kubernetes {
+/// Returns the settings, and the listener for external metrics.
+pub(super) fn read(mut table: Table<'_>) -> (Kubernetes, Option<RawAutoscaler>) {
     let kubeconfig = table.text("kubeconfig", paths::absolute).map(|at| at.value);
     let controller = table.text("controller", controller).map(|at| at.value);
     let namespaces = table.texts("namespaces", namespace).unwrap_or_default();
@@ -27,15 +28,17 @@ pub(super) fn read(mut table: Table<'_>) -> Kubernetes {
     let own = table.text("namespace", namespace).map(|at| at.value);
     let external_names = table.boolean("external_names");
     let exposure = exposure(&mut table);
+    let external_metrics = table.table("external_metrics").and_then(autoscaler::external_metrics);
     table.finish();
-    Kubernetes {
+    let kubernetes = Kubernetes {
         kubeconfig,
         controller: controller.unwrap_or_else(|| GATEWAY_CONTROLLER.into()),
         namespaces: namespaces.into_iter().map(|at| at.value).collect(),
         namespace: own,
         external_names,
         exposure,
-    }
+    };
+    (kubernetes, external_metrics)
 }
 
 fn exposure(table: &mut Table<'_>) -> GatewayExposure {

@@ -6,6 +6,7 @@ mod acme;
 mod admin;
 mod affinity;
 mod authentication;
+mod autoscaler;
 mod content;
 mod defaults;
 mod discover;
@@ -51,6 +52,7 @@ pub(crate) use affinity::RawRouteAffinity;
 pub(crate) use authentication::{
     RawAuthentication, RawForwardAuth, RawKeySource, RawScheme, RawToken,
 };
+pub(crate) use autoscaler::RawAutoscaler;
 pub(crate) use discover::{RawDiscover, RawSource};
 pub(crate) use fleet::{RawFleet, RawFleetTls};
 pub(crate) use kubernetes::RawServicePort;
@@ -89,7 +91,10 @@ pub(crate) struct Document {
     pub(crate) acme_meant: bool,
     pub(crate) resolver: Vec<SocketAddr>,
     pub(crate) registries: RawRegistries,
+    pub(crate) keda: Option<RawAutoscaler>,
     pub(crate) kubernetes: Option<Kubernetes>,
+    /// `external_metrics` of `[kubernetes]`.
+    pub(crate) external_metrics: Option<RawAutoscaler>,
     /// There is a `kubernetes`, or an unknown key was probably meant to be it.
     pub(crate) kubernetes_meant: bool,
     pub(crate) fleet: Option<RawFleet>,
@@ -112,7 +117,36 @@ pub(crate) struct Document {
     pub(crate) authentications: Vec<RawAuthentication>,
 }
 
+/// A listener that is not for clients of services.
+pub(crate) struct SideListener<'a> {
+    /// What it is for, as a subject in the plural.
+    pub(crate) what: &'static str,
+    /// The table that has it.
+    pub(crate) table: &'static str,
+    pub(crate) address: &'a At<SocketAddr>,
+    pub(crate) tls: Option<&'a RawListenerTls>,
+}
+
 impl Document {
+    /// Returns the listeners for metrics and for autoscalers.
+    pub(crate) fn side_listeners(&self) -> impl Iterator<Item = SideListener<'_>> {
+        let metrics = self.metrics.listener.as_ref().map(|raw| SideListener {
+            what: "metrics",
+            table: "[metrics]",
+            address: &raw.address,
+            tls: raw.tls.as_ref(),
+        });
+        let autoscalers = [
+            ("numbers for KEDA", "[keda]", &self.keda),
+            ("external metrics", "[kubernetes]", &self.external_metrics),
+        ];
+        let autoscalers = autoscalers.into_iter().filter_map(|(what, table, raw)| {
+            let raw = raw.as_ref()?;
+            Some(SideListener { what, table, address: &raw.address, tls: raw.tls.as_ref() })
+        });
+        metrics.into_iter().chain(autoscalers)
+    }
+
     /// Returns whether services in Consul may publish routes.
     pub(crate) fn has_published_routes(&self) -> bool {
         self.registries.consul.as_ref().is_some_and(|raw| raw.settings.routes.is_some())

@@ -11,7 +11,8 @@ use super::defaults::Defaults;
 use super::table::{Table, is_empty_list};
 use super::{
     Document, RawAuthentication, RawListener, RawRoute, RawService, acme, admin, authentication,
-    fleet, kubernetes, listener, log, name, net, otlp, paths, registries, route, service,
+    autoscaler, fleet, kubernetes, listener, log, name, net, otlp, paths, registries, route,
+    service,
 };
 use crate::defaults as usual;
 use crate::diagnostic::{At, Diagnostic, Problems, Span, quote};
@@ -43,6 +44,7 @@ pub(crate) fn document(files: &[(&DeTable<'_>, usize)], problems: &Problems) -> 
         included.finish();
     }
     let zone = table.text("zone", name);
+    let (kubernetes, external_metrics) = table.table("kubernetes").map(kubernetes::read).unzip();
     let workers =
         table.integer_if::<u16>("workers").and_then(|workers| NonZeroU16::new(workers.value));
     // Read before; see `includes`.
@@ -68,7 +70,9 @@ pub(crate) fn document(files: &[(&DeTable<'_>, usize)], problems: &Problems) -> 
         resolver: resolver(&mut table),
         registries: registries::read(&mut table),
         kubernetes_meant: table.has_or_means("kubernetes"),
-        kubernetes: table.table("kubernetes").map(kubernetes::read),
+        kubernetes,
+        external_metrics: external_metrics.flatten(),
+        keda: table.table("keda").and_then(autoscaler::keda),
         fleet_meant: table.has_or_means("fleet"),
         fleet: table.table("fleet").map(fleet::read),
         log: table.table("log").map_or_else(log::default, log::read),

@@ -38,6 +38,7 @@ use crate::hidden::Hidden;
 use crate::kinds::{Discovered, Kind, Source, Versions};
 use crate::recorder::Recorder;
 use crate::resolver::Resolver;
+use crate::reviews;
 use crate::settings::{Exposure, Settings};
 use crate::store::{Id, Store};
 use crate::watch::{Message, What};
@@ -206,10 +207,13 @@ impl Manager {
     pub(crate) async fn run(
         mut self,
         mut inputs: Inputs,
+        reviews: Option<reviews::Work>,
         mut in_force: watch::Receiver<Arc<InForce>>,
-        mut leave: oneshot::Receiver<()>,
-        mut stop: oneshot::Receiver<()>,
+        (mut leave, mut stop): (oneshot::Receiver<()>, oneshot::Receiver<()>),
     ) {
+        if let Some(work) = reviews {
+            spawn_local(reviews::run(Rc::clone(&self.api), work));
+        }
         let (answers, mut answered) = mpsc::channel(1);
         spawn_local(discover::run(Rc::clone(&self.api), answers));
         let (state, mut elected) = watch::channel(elect::State::default());

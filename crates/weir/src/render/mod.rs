@@ -22,8 +22,9 @@ use std::sync::Arc;
 use health::report::Report;
 use model::units::show_duration;
 use model::{
-    AccessLog, Fleet, GatewayExposure, Kubernetes, Listener, LogFormat, Metrics, MetricsListener,
-    Otlp, Protocol, RouteTagFormat, Snapshot, TagRoutes, TcpBranch, TcpSplit,
+    AccessLog, AutoscalerListener, Fleet, GatewayExposure, Kubernetes, Listener, LogFormat,
+    Metrics, MetricsListener, Otlp, Protocol, RouteTagFormat, Snapshot, TagRoutes, TcpBranch,
+    TcpSplit,
 };
 
 use columns::Columns;
@@ -118,6 +119,12 @@ fn balancer(snapshot: &Snapshot) -> String {
     }
     if let Some(kubernetes) = &snapshot.kubernetes {
         row("Kubernetes", connected(kubernetes));
+    }
+    let autoscalers = [("KEDA", &snapshot.keda), ("external metrics", &snapshot.external_metrics)];
+    for (name, listener) in autoscalers {
+        let Some(AutoscalerListener { address, tls }) = listener else { continue };
+        let tls = tls.as_ref().map(|_| ", with TLS").unwrap_or_default();
+        row(name, format!("{address}{tls}"));
     }
     if let Some(settings) = &snapshot.fleet {
         row("fleet", fleet(settings));

@@ -1,5 +1,6 @@
 //! The keys of `[kubernetes]`.
 
+use super::autoscaler::EXTERNAL_METRICS;
 use super::{FILE, TEXT, form, patterned};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
@@ -67,6 +68,12 @@ pub(super) static KUBERNETES: TableSpec = TableSpec {
             Kind::List(&Kind::Text(form("IP address"))),
             Absent::Then("each Gateway gets a Service"),
             "For Weir outside of the cluster: addresses of this machine. Each Gateway and each IngressClass in use gets one of them, and Weir listens there on the Gateway's own ports. With it, `pods`, `port_first` and `port_last` have no effect.",
+        ),
+        key(
+            "external_metrics",
+            Kind::Table(&EXTERNAL_METRICS),
+            Absent::Then("not served"),
+            "From where HorizontalPodAutoscalers read how many servers services should have.",
         ),
     ],
 };

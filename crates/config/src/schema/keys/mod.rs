@@ -5,6 +5,7 @@
 mod acme;
 mod affinity;
 mod authentication;
+mod autoscaler;
 mod defaults;
 mod discover;
 mod error_page;
@@ -31,6 +32,7 @@ pub(crate) use service::SERVICE;
 pub(crate) use tls::CIPHERS;
 
 use super::spec::{Absent, Form, KeySpec, Kind, TableSpec, key};
+use autoscaler::KEDA;
 use defaults::DEFAULTS;
 use fleet::FLEET;
 use kubernetes::KUBERNETES;
@@ -181,6 +183,12 @@ pub(crate) static TOP: TableSpec = TableSpec {
             Kind::Table(&KUBERNETES),
             Absent::Then("not connected"),
             "How Weir is connected to Kubernetes.",
+        ),
+        key(
+            "keda",
+            Kind::Table(&KEDA),
+            Absent::Then("KEDA cannot ask Weir"),
+            "From where KEDA reads how many servers services should have.",
         ),
         key(
             "user",

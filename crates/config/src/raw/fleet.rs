@@ -1,6 +1,6 @@
 //! Reads `[fleet]`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -77,7 +77,8 @@ fn tls_of_members(mut table: Table<'_>) -> RawFleetTls {
 
 /// Returns the address that other members send to; `None` after a mistake, which is reported.
 fn advertise(table: &mut Table<'_>, address: Option<&At<SocketAddr>>) -> Option<SocketAddr> {
-    let own = table.text("advertise", advertised_address);
+    let port = address.map(|address| address.value.port());
+    let own = table.text("advertise", |text| advertised_address(text, port));
     if table.has_or_means("advertise") {
         return own.map(|at| at.value);
     }
@@ -186,9 +187,12 @@ fn listen_address(text: &str) -> Result<SocketAddr, Wrong> {
     }
 }
 
-/// Parses an address and a port that other members can send to.
-fn advertised_address(text: &str) -> Result<SocketAddr, Wrong> {
-    let address = listen_address(text)?;
+/// Parses an address that other members can send to. Without a port, it has this one.
+fn advertised_address(text: &str, port: Option<u16>) -> Result<SocketAddr, Wrong> {
+    let address = match (text.parse::<IpAddr>(), port) {
+        (Ok(ip), Some(port)) => SocketAddr::new(ip, port),
+        _ => listen_address(text)?,
+    };
     if address.ip().is_unspecified() {
         return Err(Wrong::new("other members cannot send to this address")
             .help("write the address of this machine that they can reach"));

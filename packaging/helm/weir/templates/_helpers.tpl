@@ -67,6 +67,41 @@ namespaces = {{ toJson . }}
 pods = { "app.kubernetes.io/name" = "weir", "app.kubernetes.io/instance" = {{ .Release.Name | quote }} }
 port_first = {{ int .Values.ports.first }}
 port_last = {{ int .Values.ports.last }}
+{{- if .Values.externalMetrics.enabled }}
+external_metrics = { address = "[::]:{{ int .Values.externalMetrics.port }}", tls = { certificates = [{ chain = "/etc/weir-external-metrics/tls.crt", key = "/etc/weir-external-metrics/tls.key" }] } }
+{{- end }}
+{{- end -}}
+
+{{/* Not empty if the Pods are a fleet. A number of servers is right only if all Pods add their loads. */}}
+{{- define "weir.hasFleet" -}}
+{{- if or .Values.fleet.enabled .Values.externalMetrics.enabled .Values.keda.enabled -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* The Secret with the certificate for external metrics. */}}
+{{- define "weir.externalMetricsSecret" -}}
+{{- .Values.externalMetrics.certificate.secretName | default (printf "%s-external-metrics" (include "weir.fullname" .)) -}}
+{{- end -}}
+
+{{/* The tables [fleet] and [keda]; empty by default. What they say takes effect at the start of a Pod. */}}
+{{- define "weir.tables" -}}
+{{- if include "weir.hasFleet" . }}
+[fleet]
+address = "[::]:{{ int .Values.fleet.port }}"
+advertise = "${POD_IP}"
+host = "${NODE_NAME}"
+members = ["{{ include "weir.fullname" . }}-fleet.{{ .Release.Namespace }}.svc.{{ .Values.fleet.clusterDomain }}:{{ int .Values.fleet.port }}"]
+keys = ["${file:/etc/weir-fleet/key}"]
+{{- end }}
+{{- if .Values.keda.enabled }}
+
+[keda]
+address = "[::]:{{ int .Values.keda.port }}"
+{{- if .Values.keda.tls.secretName }}
+tls = { certificates = [{ chain = "/etc/weir-keda/tls.crt", key = "/etc/weir-keda/tls.key" }] }
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{/* What Weir reads in each namespace, and the statuses that it writes. An object is read again if a write of its status

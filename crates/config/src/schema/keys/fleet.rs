@@ -2,7 +2,7 @@
 
 use super::discover::DISCOVER;
 use super::tls::FLEET_TLS;
-use super::{ADDRESS, SECRET, patterned};
+use super::{ADDRESS, SECRET, form, patterned};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
@@ -22,9 +22,9 @@ pub(super) static FLEET: TableSpec = TableSpec {
         ),
         key(
             "advertise",
-            ADDRESS,
+            Kind::Text(form("address")),
             Absent::Then("`address`"),
-            "The address that other members send to. Required if `address` is every address of the machine (`0.0.0.0`, `[::]`).",
+            "The address that other members send to; an IP address without a port has the port of `address`. Required if `address` is every address of the machine (`0.0.0.0`, `[::]`).",
         ),
         key(
             "name",

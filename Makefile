@@ -32,7 +32,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target in `make prove`; three times as long with PROVE=long.
 FUZZ_SECONDS ?= $(if $(filter long,$(PROVE)),60,20)
 
-.PHONY: help run test check prove measure race lab interop kubernetes kubernetes-scale browser soak deny peers pebble oauth2-proxy otel-collector consul nomad prove-peers
+.PHONY: help run test check prove measure race lab interop kubernetes kubernetes-scale browser soak deny peers pebble oauth2-proxy otel-collector consul nomad keda-client prove-peers
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -65,6 +65,9 @@ consul:
 nomad:
 	@scripts/install-nomad
 
+keda-client:
+	@scripts/install-keda-client
+
 # How many tests run at the same time. Most of them wait for a server, a probe or a deadline: with as
 # many as there are processors, those are nine tenths idle.
 TEST_THREADS ?= $(shell echo $$((3 * $$(nproc))))
@@ -95,7 +98,7 @@ PROVE_PROFILE ?= prove
 PROVE_BUILD = $(if $(filter dev,$(PROVE_PROFILE)),--workspace --all-targets,--package weir)
 PROVE_BIN = $(CURDIR)/target/$(PROVE_PROFILE:dev=debug)/weir
 
-prove: prove-peers deny pebble oauth2-proxy otel-collector consul nomad
+prove: prove-peers deny pebble oauth2-proxy otel-collector consul nomad keda-client
 	@nextest=$$(scripts/tool cargo-nextest)
 	$(CARGO) build --profile $(PROVE_PROFILE) $(PROVE_BUILD)
 	WEIR_BIN=$(PROVE_BIN) "$$nextest" nextest run --profile long --workspace --test-threads $(TEST_THREADS) --run-ignored only \

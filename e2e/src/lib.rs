@@ -54,7 +54,7 @@ pub use issuer::{Issuer, key_set};
 pub use linked::Linked;
 pub use namespace::{Zones, offloads_off};
 pub use peers::{
-    CONSUL, H2SPEC, NAMESPACES, NOMAD, OAUTH2_PROXY, OTEL_COLLECTOR, PEBBLE, PEBBLE_DNS,
+    CONSUL, H2SPEC, KEDA_CLIENT, NAMESPACES, NOMAD, OAUTH2_PROXY, OTEL_COLLECTOR, PEBBLE, PEBBLE_DNS,
     PYTHON_PEERS, VERSITYGW, find,
 };
 pub use process::{Finished, Process};

@@ -20,6 +20,8 @@ pub const CONSUL: &str = "weir-peers/consul-v1.14.11/consul";
 pub const NOMAD: &str = "weir-peers/nomad-v1.6.0/nomad";
 /// oauth2-proxy, which `make oauth2-proxy` builds.
 pub const OAUTH2_PROXY: &str = "weir-peers/oauth2-proxy-v7.15.6/oauth2-proxy";
+/// KEDA's client of external scalers, which `make keda-client` builds.
+pub const KEDA_CLIENT: &str = "weir-peers/keda-client-v2.21.0-1/keda-client";
 /// An OpenTelemetry Collector, which `make otel-collector` builds.
 pub const OTEL_COLLECTOR: &str = "weir-peers/otel-collector-v0.161.0/otel-collector";
 /// Pebble, an ACME server, which `make pebble` builds.

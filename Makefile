@@ -12,7 +12,8 @@
 #   make lab    reproduce and solve nine incidents (25 minutes at most; root; one needs Go)
 #   make interop real HTTP/2 and gRPC clients and servers on both sides of Weir (20 minutes at most; needs
 #               Go, Node and Java, PyPI and the Go module proxy); not part of CI
-#   make kubernetes check the Helm chart and run the conformance suite of the Gateway API against Weir, in test clusters
+#   make kubernetes check the Helm chart and an autoscaler that reads from Weir, and run the conformance suite of the
+#               Gateway API against Weir, in test clusters
 #               with Kubernetes' own API server, and write the suite's reports (interop/kubernetes/reports; 15 minutes,
 #               and as long again for the first build; root; needs Go and the Go module proxy); not part of CI
 #   make kubernetes-scale measure in that cluster how fast changes of routes take effect (10 minutes with 5000 routes);
@@ -144,6 +145,7 @@ kubernetes:
 	program=$(CURDIR)/target/weir-kubernetes
 	cp target/debug/weir "$$program"
 	scripts/kubernetes-helm --weir "$$program"
+	scripts/kubernetes-autoscale --weir "$$program"
 	suite() {
 	  scripts/kubernetes-conformance --image weir="$$program" --manifests packaging/kubernetes \
 	    --profiles GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TLS,GATEWAY-TCP "$$@"

@@ -54,8 +54,8 @@ pub use issuer::{Issuer, key_set};
 pub use linked::Linked;
 pub use namespace::{Zones, offloads_off};
 pub use peers::{
-    CONSUL, H2SPEC, KEDA_CLIENT, NAMESPACES, NOMAD, OAUTH2_PROXY, OTEL_COLLECTOR, PEBBLE, PEBBLE_DNS,
-    PYTHON_PEERS, VERSITYGW, find,
+    CONSUL, H2SPEC, KEDA_CLIENT, NAMESPACES, NOMAD, OAUTH2_PROXY, OTEL_COLLECTOR, PEBBLE,
+    PEBBLE_DNS, PYTHON_PEERS, VERSITYGW, find,
 };
 pub use process::{Finished, Process};
 pub use promises::Promises;

@@ -3,9 +3,13 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use e2e::{App, Authority, KEDA_CLIENT, Pair, Process, Scene, Weir, find, http, server_tables, wait};
+use e2e::{
+    App, Authority, KEDA_CLIENT, Pair, Process, Scene, Weir, find, http, server_tables, wait,
+};
 
 /// A load covers 15 s, and a number follows from it every 5 s.
 const SOON: Duration = Duration::from_mins(1);
@@ -28,8 +32,11 @@ impl Client<'_> {
     }
 
     /// Returns the lines that a call prints.
-    fn call(&self, name: &str, call: &str, metadata: &[&str]) -> Vec<String> {
-        let finished = self.start(name, call, metadata).wait(SOON);
+    fn call(&self, call: &str, metadata: &[&str]) -> Vec<String> {
+        static CALLS: AtomicU32 = AtomicU32::new(0);
+        // The output of a program is appended to that of an earlier one of its name.
+        let name = format!("call{}", CALLS.fetch_add(1, Relaxed));
+        let finished = self.start(&name, call, metadata).wait(SOON);
         finished.stdout.lines().map(str::to_owned).collect()
     }
 }
@@ -38,11 +45,11 @@ fn keda(scene: &Scene, tls: &str) -> String {
     format!("[keda]\naddress = \"{}\"\n{tls}\n", scene.address(2, 9902))
 }
 
-fn service(name: &str, limit: &str, scaling: &str, server: SocketAddr) -> String {
+fn service(scaling: &str, server: SocketAddr) -> String {
     format!(
-        "[service.{name}]\n{limit}\npassive = false\n\
+        "[service.app]\nin_flight_max = 4\npassive = false\n\
          scaling = {{ servers_max = 9, idle_after = \"5s\", scale_in_after = \"5s\"{scaling} }}\n{}",
-        server_tables(name, [server])
+        server_tables("app", [server])
     )
 }
 
@@ -66,53 +73,44 @@ fn every_call_is_answered_in_clear_text_and_over_tls() {
         own.key.display(),
         ca.pem().display()
     );
-    for (tls, environments) in
-        [("", vec![Vec::new()]), (&*tls, vec![environment(Some(&peer))])]
-    {
+    for (tls, environment_of_client) in [("", Vec::new()), (&*tls, environment(Some(&peer)))] {
         let text = format!(
-            "[[route]]\nservice = \"app\"\n{}{}{}",
-            service("app", "in_flight_max = 4", ", servers_min = 2", app.address()),
-            service("unlimited", "", "", app.address()),
+            "[[route]]\nservice = \"app\"\n{}{}",
+            service(", servers_min = 2", app.address()),
             keda(&scene, tls)
         );
         let weir = Weir::start(&scene, &scene.config("workers = 1", &text));
-        for (turn, environment) in environments.into_iter().enumerate() {
-            let client = Client { scene: &scene, address: scene.address(2, 9902), environment };
-            let call = |call: &str, metadata: &[&str]| {
-                let name = format!("{}-{turn}-{call}-{}", tls.len(), metadata.concat());
-                client.call(&name.replace(['/', ':', '='], "-"), call, metadata)
-            };
-            let app = &["service=app", "scalerAddress=weir:9902"][..];
-            wait::until("the first number", SOON, || {
-                (call("IsActive", app) == ["active true", "status OK "]).then_some(())
-            });
-            let name = "weir_service_wanted_servers";
-            let target = format!("target {name} 1 1");
-            assert_eq!(call("GetMetricSpec", app), [&*target, "status OK "]);
-            assert_eq!(call("GetMetrics", app), [&*format!("value {name} 2 2"), "status OK "]);
-            for (name, metadata, code) in [
-                ("IsActive", &[][..], "InvalidArgument"),
-                ("GetMetricSpec", &["service="], "InvalidArgument"),
-                ("GetMetrics", &["service=other"], "NotFound"),
-                ("IsActive", &["service=app", "namespace=shop"], "NotFound"),
-                ("StreamIsActive", &["service=other"], "NotFound"),
-                ("StreamMetricSpec", &["service=app"], "Unimplemented"),
-            ] {
-                let lines = call(name, metadata);
-                let status = lines.last().map(String::as_str).unwrap_or_default();
-                assert!(status.starts_with(&format!("status {code} ")), "{name}: {lines:?}");
-            }
-            wait::until("that there is no number", SOON, || {
-                let lines = call("IsActive", &["service=unlimited"]);
-                lines.concat().starts_with("status FailedPrecondition ").then_some(())
-            });
+        let client = Client {
+            scene: &scene,
+            address: scene.address(2, 9902),
+            environment: environment_of_client,
+        };
+        let call = |call: &str, metadata: &[&str]| client.call(call, metadata);
+        let app = &["service=app", "scalerAddress=weir:9902"][..];
+        wait::until("the first number", SOON, || {
+            (call("IsActive", app) == ["active true", "status OK "]).then_some(())
+        });
+        let name = "weir_service_wanted_servers";
+        let target = format!("target {name} 1 1");
+        assert_eq!(call("GetMetricSpec", app), [&*target, "status OK "]);
+        assert_eq!(call("GetMetrics", app), [&*format!("value {name} 2 2"), "status OK "]);
+        for (name, metadata, code) in [
+            ("IsActive", &[][..], "InvalidArgument"),
+            ("GetMetricSpec", &["service="], "InvalidArgument"),
+            ("GetMetrics", &["service=other"], "NotFound"),
+            ("IsActive", &["service=app", "namespace=shop"], "NotFound"),
+            ("StreamIsActive", &["service=other"], "NotFound"),
+            ("StreamMetricSpec", &["service=app"], "Unimplemented"),
+        ] {
+            let lines = call(name, metadata);
+            let status = lines.last().map(String::as_str).unwrap_or_default();
+            assert!(status.starts_with(&format!("status {code} ")), "{name}: {lines:?}");
         }
         if !tls.is_empty() {
             for pair in [None, Some(&stranger)] {
                 let address = scene.address(2, 9902);
                 let client = Client { scene: &scene, address, environment: environment(pair) };
-                let name = format!("refused-{}", pair.is_some());
-                let lines = client.call(&name, "IsActive", &["service=app"]);
+                let lines = client.call("IsActive", &["service=app"]);
                 assert!(lines.concat().starts_with("status Unavailable "), "{lines:?}");
             }
         }
@@ -127,7 +125,7 @@ fn a_stream_follows_a_service_to_zero_and_back_and_an_upgrade_keeps_the_address(
     let app = App::start(&scene, 11, &[]);
     let text = format!(
         "[[route]]\nservice = \"app\"\n{}{}",
-        service("app", "in_flight_max = 4", ", servers_min = 0", app.address()),
+        service(", servers_min = 0", app.address()),
         keda(&scene, "")
     );
     let mut weir = Weir::start(&scene, &scene.config("workers = 1", &text));
@@ -155,7 +153,7 @@ fn a_stream_follows_a_service_to_zero_and_back_and_an_upgrade_keeps_the_address(
     let finished = stream.wait(SOON);
     let last = finished.stdout.lines().last().unwrap_or_default().to_owned();
     assert!(last.starts_with("status Unavailable "), "{last}");
-    let spec = client.call("spec", "GetMetricSpec", &["service=app"]);
+    let spec = client.call("GetMetricSpec", &["service=app"]);
     assert_eq!(spec.last().map(String::as_str), Some("status OK "), "{spec:?}");
     assert!(successor.is_running());
 }

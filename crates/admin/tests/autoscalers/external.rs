@@ -97,12 +97,7 @@ impl Rig {
         (status, serde_json::from_str(body).unwrap_or_else(|_| json!(body)))
     }
 
-    async fn get(
-        &self,
-        presents: Option<&Certificate>,
-        path: &str,
-        fields: &str,
-    ) -> (u16, Value) {
+    async fn get(&self, presents: Option<&Certificate>, path: &str, fields: &str) -> (u16, Value) {
         let request = format!("GET {path} HTTP/1.1\nhost: weir\nconnection: close\n{fields}\n");
         self.send(presents, &request).await
     }
@@ -124,7 +119,11 @@ async fn the_front_proxy_names_users_and_the_api_server_decides() {
     for (presents, fields, expected) in [
         (Some(&proxy), "x-remote-user: bob\n", 403),
         (Some(&proxy), "", 401),
-        (Some(&proxy), "x-remote-user: system:anonymous\nx-remote-group: system:unauthenticated\n", 403),
+        (
+            Some(&proxy),
+            "x-remote-user: system:anonymous\nx-remote-group: system:unauthenticated\n",
+            403,
+        ),
         (Some(&proxy), "x-remote-user: root\nx-remote-group: system:masters\n", 200),
         (Some(&other), alice, 401),
         (Some(&stranger), alice, 401),
@@ -203,7 +202,8 @@ async fn answers_are_those_of_the_api_and_no_input_is_an_error_of_the_server() {
     }
     assert_eq!(rig.get(None, "/livez", "").await.0, 200, "without authentication");
     assert_eq!(rig.get(None, "/apis", "").await.0, 401);
-    let accept = "accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,*/*\n";
+    let accept =
+        "accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,*/*\n";
     let (_, groups) = rig.get(None, "/apis", &format!("{right}{accept}")).await;
     assert_eq!(groups["kind"], "APIGroupDiscoveryList");
     for request in ["POST", "DELETE", "PATCH", "OPTIONS", "BREW"] {

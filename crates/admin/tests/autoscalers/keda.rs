@@ -142,7 +142,8 @@ async fn what_is_no_call_gets_a_status_and_the_next_call_an_answer() {
     let (_, _, status) = call(&mut client, request("IsActive"), right).await;
     assert_eq!(status.as_deref(), Some("0"));
     // Neither HTTP/2 nor anything else.
-    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 64], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nxxxx"] {
+    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 64], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nxxxx"]
+    {
         let mut stream = TcpStream::connect(running.address()).await.unwrap();
         stream.write_all(bytes).await.unwrap();
         let mut rest = Vec::new();

@@ -119,7 +119,8 @@ fn client(
     presents: Option<Certificate>,
     alpn: &[&[u8]],
 ) -> Arc<tokio_rustls::rustls::ClientConfig> {
-    let ca = Material { path: Path::new("ca.pem").to_path_buf(), bytes: by.pem().as_bytes().into() };
+    let ca =
+        Material { path: Path::new("ca.pem").to_path_buf(), bytes: by.pem().as_bytes().into() };
     let tls = model::ServiceTls {
         name: None,
         names: Vec::new(),

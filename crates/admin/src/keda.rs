@@ -183,13 +183,14 @@ async fn keep_alive(mut pings: PingPong) {
 async fn call(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, shared: Shared) {
     let answered = match answer(request, &shared).await {
         Ok(Answer::Once(message)) => once(&mut respond, message),
-        Ok(Answer::Stream(target)) => match Arc::clone(&shared.followed).try_acquire_owned() {
-            Ok(permit) => follow(&mut respond, &target, shared, permit).await,
-            Err(_) => {
+        Ok(Answer::Stream(target)) => {
+            if let Ok(permit) = Arc::clone(&shared.followed).try_acquire_owned() {
+                follow(&mut respond, &target, shared, permit).await
+            } else {
                 let message = format!("more than {FOLLOWED_MAX} calls of StreamIsActive");
                 fail(&mut respond, &Status::new(Code::ResourceExhausted, message))
             }
-        },
+        }
         Err(Refusal::Grpc(status)) => fail(&mut respond, &status),
         Err(Refusal::Http(code)) => {
             let mut response = Response::new(());

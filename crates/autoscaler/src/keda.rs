@@ -93,12 +93,12 @@ struct GetMetricsResponse {
 #[derive(Clone, PartialEq, prost::Message)]
 struct MetricValue {
     #[prost(string, tag = "1")]
-    metric_name: String,
+    name: String,
     /// For older versions of KEDA.
     #[prost(int64, tag = "2")]
-    metric_value: i64,
+    value: i64,
     #[prost(double, tag = "3")]
-    metric_value_float: f64,
+    value_float: f64,
 }
 
 /// Which service a ScaledObject asks for.
@@ -218,9 +218,9 @@ pub fn answer(method: Method, message: &[u8], services: &[Scaled]) -> Result<Ans
             let number = target.number(services)?;
             framed(&GetMetricsResponse {
                 metric_values: vec![MetricValue {
-                    metric_name: METRIC.to_owned(),
-                    metric_value: i64::from(number),
-                    metric_value_float: f64::from(number),
+                    name: METRIC.to_owned(),
+                    value: i64::from(number),
+                    value_float: f64::from(number),
                 }],
             })
         }
@@ -329,8 +329,8 @@ mod tests {
         };
         let values = decoded(Method::GetMetrics, request(METRIC).encode_to_vec());
         let values = GetMetricsResponse::decode(&*values).unwrap().metric_values;
-        assert_eq!(values[0].metric_value, 13);
-        assert!((values[0].metric_value_float - 13.0).abs() < f64::EPSILON);
+        assert_eq!(values[0].value, 13);
+        assert!((values[0].value_float - 13.0).abs() < f64::EPSILON);
         let other = answer(Method::GetMetrics, &request("other").encode_to_vec(), &services());
         assert_eq!(other.map_err(|status| status.code), Err(Code::NotFound));
         for method in [Method::IsActive, Method::GetMetrics, Method::StreamIsActive] {

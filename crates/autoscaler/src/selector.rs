@@ -178,8 +178,7 @@ enum Token<'a> {
 impl Token<'_> {
     fn shown(self) -> String {
         match self {
-            Token::Word(text) => format!("{text:?}"),
-            Token::Symbol(text) => format!("{text:?}"),
+            Token::Word(text) | Token::Symbol(text) => format!("{text:?}"),
             Token::End => "the end".to_owned(),
         }
     }

@@ -8,21 +8,20 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use model::{
-    Acme, AcmeCertificate, Action, Affinity, AffinityKeyFile, AuthenticationId, AutoscalerListener,
-    BranchChanges, Compression, Consul, Content, Cors, Denial, Discover, ErrorPage, Etcd,
-    FieldMatch, Fleet, Forward, HostPattern, HttpPeer, Listener, ListenerId, ListenerTls, Material,
-    MessageChanges, Metrics, MetricsListener, Mirror, Nomad, Otlp, PathMatch, Protocol, Registries,
-    RequestFilter, Respond, ResponseFilter, Route, RouteAffinity, RouteMatch, Scaling, ScalingCall,
-    ServerNames, Service, ServiceTls, Snapshot, Split, SplitTarget, TcpSplit, Text, TlsMode,
-    WrittenAt,
+    Acme, AcmeCertificate, Action, Affinity, AffinityKeyFile, AuthenticationId, BranchChanges,
+    Compression, Consul, Content, Cors, Denial, Discover, ErrorPage, Etcd, FieldMatch, Fleet,
+    Forward, HostPattern, HttpPeer, Listener, ListenerId, ListenerTls, Material, MessageChanges,
+    Metrics, MetricsListener, Mirror, Nomad, Otlp, PathMatch, Protocol, Registries, RequestFilter,
+    Respond, ResponseFilter, Route, RouteAffinity, RouteMatch, Scaling, ScalingCall, ServerNames,
+    Service, ServiceTls, Snapshot, Split, SplitTarget, TcpSplit, Text, TlsMode, WrittenAt,
 };
 
 use crate::diagnostic::{At, Span};
 use crate::files::{Contents, FleetFiles, PageFiles, RegistryPeers, RouteFiles};
 use crate::names::Names;
 use crate::raw::{
-    Document, RawAction, RawAdmin, RawAutoscaler, RawBody, RawBranch, RawContent, RawErrorPage,
-    RawFleet, RawListener, RawMetrics, RawMetricsListener, RawMirror, RawProtocol, RawRateLimit,
+    Document, RawAction, RawAdmin, RawBody, RawBranch, RawContent, RawErrorPage, RawFleet,
+    RawListener, RawMetrics, RawMetricsListener, RawMirror, RawProtocol, RawRateLimit,
     RawRegistries, RawRespond, RawRoute, RawService, RawTarget,
 };
 use crate::sources::{Lines, Sources};
@@ -47,8 +46,6 @@ pub(crate) fn snapshot(
         listener.error_pages = error_pages(raw, files)?;
     }
     let metrics = metrics(document.metrics, files.metrics);
-    let keda = autoscaler(document.keda, files.keda);
-    let external_metrics = autoscaler(document.external_metrics, files.external_metrics);
     let otlp = document.otlp.zip(files.collector);
     let otlp = otlp.map(|(raw, collector)| Otlp { collector, ..raw.otlp });
     let registries = registries(document.registries, files.registries);
@@ -67,10 +64,9 @@ pub(crate) fn snapshot(
     let (discover, files_of_webhooks) = (files.discover, files.scaling_webhooks);
     let authentications: Option<Vec<_>> = files.authentications.into_iter().collect();
     let affinity_key_file = files.affinity_key;
-    let files = files.services.into_iter().zip(files.affinity_keys).zip(files.service_pages);
-    let files = files.zip(discover).zip(files_of_webhooks);
-
-    let services = document.services.into_iter().zip(files);
+    let of_services = files.services.into_iter().zip(files.affinity_keys).zip(files.service_pages);
+    let of_services = of_services.zip(discover).zip(files_of_webhooks);
+    let services = document.services.into_iter().zip(of_services);
     let services: Option<Vec<_>> = services
         .map(|(raw, ((((tls, key), pages), discover), webhook))| {
             service(raw, (tls, key), (pages, discover), webhook)
@@ -95,8 +91,8 @@ pub(crate) fn snapshot(
         acme,
         resolver: document.resolver,
         registries,
-        keda,
-        external_metrics,
+        keda: files.keda,
+        external_metrics: files.external_metrics,
         kubernetes: document.kubernetes.map(Arc::new),
         fleet,
         log: document.log.log,
@@ -163,11 +159,6 @@ fn metrics(raw: RawMetrics, tls: Option<ListenerTls>) -> Metrics {
         MetricsListener { address: address.value, token_file, tls }
     });
     Metrics { listener, ..raw.metrics }
-}
-
-fn autoscaler(raw: Option<RawAutoscaler>, tls: Option<ListenerTls>) -> Option<AutoscalerListener> {
-    let RawAutoscaler { address, tls: _ } = raw?;
-    Some(AutoscalerListener { address: address.value, tls })
 }
 
 fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Listener> {

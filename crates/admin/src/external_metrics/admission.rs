@@ -155,7 +155,7 @@ impl Admission {
 }
 
 impl State {
-    /// Returns the front proxy's authority, which is read again when the ConfigMap has changed.
+    /// Returns the front proxy's authority, which is read again when it has changed.
     fn authority(&mut self, front_proxy: &Arc<FrontProxy>) -> Result<ClientAuthority, String> {
         if let Some((of, authority)) = &self.authority
             && Arc::ptr_eq(of, front_proxy)

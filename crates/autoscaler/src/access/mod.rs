@@ -17,6 +17,10 @@ pub use review::{Review, Verdict};
 
 /// The group whose members may do everything (`system:masters`). Asking for them would fail while the API server starts.
 const MASTERS: &str = "system:masters";
+/// The group of all users that were authenticated, and that of all others.
+const AUTHENTICATED: &str = "system:authenticated";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+const ANONYMOUS: &str = "system:anonymous";
 /// The most bytes of a token.
 const TOKEN_MAX_BYTES: usize = 8_192;
 
@@ -34,6 +38,16 @@ pub struct User {
 }
 
 impl User {
+    /// Adds the group of all users that were authenticated, as Kubernetes does: the API server itself asks as users without
+    /// groups.
+    fn authenticated(mut self) -> User {
+        let has = |name: &str| self.groups.iter().any(|group| group == name);
+        if self.name != ANONYMOUS && !has(AUTHENTICATED) && !has(UNAUTHENTICATED) {
+            self.groups.push(AUTHENTICATED.to_owned());
+        }
+        self
+    }
+
     /// Returns whether it may do everything.
     pub fn is_master(&self) -> bool {
         self.groups.iter().any(|group| group == MASTERS)
@@ -88,7 +102,7 @@ pub fn claim(
     let not_proxy = match (certificate, front_proxy) {
         (Certificate::Verified(name), Some(proxy)) if proxy.allows(name) => {
             match proxy.user(fields) {
-                Ok(Some(user)) => return Ok(Claim::User(user)),
+                Ok(Some(user)) => return Ok(Claim::User(user.authenticated())),
                 Ok(None) => "the front proxy names no user".to_owned(),
                 Err(wrong) => return Err(wrong),
             }
@@ -175,18 +189,33 @@ mod tests {
         let untrusted = Certificate::Untrusted("unknown issuer".to_owned());
         let right = verified("front-proxy-client");
         for (certificate, fields, front_proxy, expected) in [
-            (&right, &[user][..], Some(&proxy), "user alice [] {}"),
+            (&right, &[user][..], Some(&proxy), "user alice [\"system:authenticated\"] {}"),
+            (
+                &right,
+                &[user, ("x-remote-group", "system:authenticated")],
+                Some(&proxy),
+                "user alice [\"system:authenticated\"] {}",
+            ),
+            (
+                &right,
+                &[
+                    ("x-remote-user", "system:anonymous"),
+                    ("x-remote-group", "system:unauthenticated"),
+                ],
+                Some(&proxy),
+                "user system:anonymous [\"system:unauthenticated\"] {}",
+            ),
             (
                 &right,
                 &[user, ("X-Remote-Group", "a"), ("x-remote-group", "b"), token],
                 Some(&proxy),
-                "user alice [\"a\", \"b\"] {}",
+                "user alice [\"a\", \"b\", \"system:authenticated\"] {}",
             ),
             (
                 &right,
                 &[user, ("x-remote-extra-Scopes%2fx", "a"), ("x-remote-extra-scopes%2Fx", "b")],
                 Some(&proxy),
-                "user alice [] {\"scopes/x\": [\"a\", \"b\"]}",
+                "user alice [\"system:authenticated\"] {\"scopes/x\": [\"a\", \"b\"]}",
             ),
             (&right, &[], Some(&proxy), "the front proxy names no user"),
             (&right, &[("x-remote-user", "")], Some(&proxy), "the front proxy names no user"),
@@ -230,7 +259,7 @@ mod tests {
         for allowed in ["[]", ""] {
             let decided =
                 decide(&Certificate::Verified("any".to_owned()), user, Some(&proxy(allowed)));
-            assert_eq!(decided, "user alice [] {}");
+            assert_eq!(decided, "user alice [\"system:authenticated\"] {}");
         }
     }
 

@@ -111,7 +111,8 @@ fn user(value: &Value) -> Option<User> {
     };
     let name = value["username"].as_str().filter(|name| !name.is_empty())?.to_owned();
     let uid = value["uid"].as_str().unwrap_or_default().to_owned();
-    Some(User { name, uid, groups: texts(&value["groups"])?, extra: extra? })
+    let groups = texts(&value["groups"])?;
+    Some(User { name, uid, groups, extra: extra? }.authenticated())
 }
 
 #[cfg(test)]
@@ -119,7 +120,8 @@ mod tests {
     use super::*;
 
     fn alice() -> User {
-        User { name: "alice".to_owned(), groups: vec!["a".to_owned()], ..User::default() }
+        let groups = vec!["a".to_owned(), "system:authenticated".to_owned()];
+        User { name: "alice".to_owned(), groups, ..User::default() }
     }
 
     #[test]
@@ -131,7 +133,7 @@ mod tests {
             json!({
                 "user": "alice",
                 "uid": "",
-                "groups": ["a"],
+                "groups": ["a", "system:authenticated"],
                 "extra": {},
                 "resourceAttributes": {
                     "verb": "list",

@@ -167,11 +167,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     words.value("drain_delay", drain_delay, &after.drain_delay, time);
     words.value("drain_max", drain_max, &after.drain_max, time);
     kept_words((state_directory, affinity_key_file), after, &mut words);
-    words.value("user", run_as, &after.run_as, |run_as| match run_as {
-        None => "none".to_owned(),
-        Some((user, None)) => user.clone(),
-        Some((user, Some(group))) => format!("{user}, group {group}"),
-    });
+    words.value("user", run_as, &after.run_as, |run_as| shown_user(run_as.as_ref()));
     admin_words(admin.as_ref(), after.admin.as_ref(), &mut words);
     metrics_words(metrics, &after.metrics, &mut words);
     otlp_words(otlp.as_ref(), after.otlp.as_ref(), &mut words);
@@ -181,19 +177,28 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     });
     registries::words(registries, &after.registries, &mut words);
     kubernetes_words(kubernetes.as_deref(), after.kubernetes.as_deref(), &mut words);
-    for (key, before, after) in [
-        ("keda", keda, &after.keda),
-        ("kubernetes.external_metrics", external_metrics, &after.external_metrics),
-    ] {
-        autoscaler_words(key, before.as_ref(), after.as_ref(), &mut words);
-    }
+    autoscaler_words("keda", [keda, &after.keda], &mut words);
+    let external = [external_metrics, &after.external_metrics];
+    autoscaler_words("kubernetes.external_metrics", external, &mut words);
     fleet::words(fleet.as_deref(), after.fleet.as_deref(), &mut words);
     log_settings(log, &after.log, &mut words);
-    let Reload { watch } = reload;
-    words.value("reload.watch", watch, &after.reload.watch, yes_no);
+    reload_words(*reload, after.reload, &mut words);
     doctor_words(doctor, &after.doctor, &mut words);
     authentication_words(before, after, &mut words);
     words.0
+}
+
+fn reload_words(before: Reload, after: Reload, words: &mut Words) {
+    let Reload { watch } = before;
+    words.value("reload.watch", &watch, &after.watch, yes_no);
+}
+
+fn shown_user(run_as: Option<&(String, Option<String>)>) -> String {
+    match run_as {
+        None => "none".to_owned(),
+        Some((user, None)) => user.clone(),
+        Some((user, Some(group))) => format!("{user}, group {group}"),
+    }
 }
 
 fn admin_words(before: Option<&Admin>, after: Option<&Admin>, words: &mut Words) {
@@ -288,17 +293,12 @@ fn metrics_words(before: &Metrics, after: &Metrics, words: &mut Words) {
     words.value("metrics.prefix", prefix, &after.prefix, String::clone);
 }
 
-fn autoscaler_words(
-    table: &str,
-    before: Option<&AutoscalerListener>,
-    after: Option<&AutoscalerListener>,
-    words: &mut Words,
-) {
-    let address = |listener: Option<&AutoscalerListener>| listener.map(|one| one.address);
-    let key = |key: &str| format!("{table}.{key}");
-    words.value(&key("address"), &address(before), &address(after), |address| or(*address, "none"));
-    let tls = |listener: Option<&AutoscalerListener>| listener.and_then(|one| one.tls.clone());
-    words.hidden(&key("tls"), &tls(before), &tls(after));
+/// Says how a listener for autoscalers differs, before and after.
+fn autoscaler_words(table: &str, listeners: [&Option<AutoscalerListener>; 2], words: &mut Words) {
+    let [before, after] = listeners.map(|one| one.as_ref().map(|one| one.address));
+    words.value(&format!("{table}.address"), &before, &after, |address| or(*address, "none"));
+    let [before, after] = listeners.map(|one| one.as_ref().and_then(|one| one.tls.as_ref()));
+    words.hidden(&format!("{table}.tls"), &before, &after);
 }
 
 fn otlp_words(before: Option<&Otlp>, after: Option<&Otlp>, words: &mut Words) {

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{
-    Acme, AffinityKey, AffinityKeyFile, Authentication, Certificate, ClientCertificateMode,
-    ClientCertificates, Discover, HttpPeer, HttpUrl, ListenerTls, Material, ServerSource,
-    ServiceTls, TlsVersion, UnknownNames,
+    Acme, AffinityKey, AffinityKeyFile, Authentication, AutoscalerListener, Certificate,
+    ClientCertificateMode, ClientCertificates, Discover, HttpPeer, HttpUrl, ListenerTls, Material,
+    ServerSource, ServiceTls, TlsVersion, UnknownNames,
 };
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
@@ -22,8 +22,8 @@ use crate::diagnostic::{At, Diagnostic, Problems, Severity, Span, quote, shown_p
 use crate::include::Pattern;
 use crate::names::Names;
 use crate::raw::{
-    Document, RawAction, RawCertificate, RawDiscover, RawErrorPage, RawListenerTls, RawRegistry,
-    RawRespond, RawRoute, RawScalingWebhook, RawServicePort, RawServiceTls, RawSource,
+    Document, RawAction, RawAutoscaler, RawCertificate, RawDiscover, RawErrorPage, RawListenerTls,
+    RawRegistry, RawRespond, RawRoute, RawScalingWebhook, RawServicePort, RawServiceTls, RawSource,
     RawUnknownNames,
 };
 use crate::sources::Sources;
@@ -64,9 +64,9 @@ pub(crate) struct Contents {
     pub(crate) acme: Option<Acme>,
     /// Of the metrics listener.
     pub(crate) metrics: Option<ListenerTls>,
-    /// Of the listeners for autoscalers: KEDA's, and that of external metrics.
-    pub(crate) keda: Option<ListenerTls>,
-    pub(crate) external_metrics: Option<ListenerTls>,
+    /// The listeners for autoscalers: KEDA's, and that of external metrics.
+    pub(crate) keda: Option<AutoscalerListener>,
+    pub(crate) external_metrics: Option<AutoscalerListener>,
     /// In order of the document's; `None`: a mistake is reported.
     pub(crate) authentications: Vec<Option<Authentication>>,
     /// In order of the routes.
@@ -114,11 +114,8 @@ pub(crate) fn read(
     Contents {
         acme: document.acme.as_ref().and_then(|raw| reader.acme(raw, document)),
         metrics: metrics.and_then(|raw| reader.listener(raw)),
-        keda: document.keda.as_ref().and_then(|raw| reader.listener(raw.tls.as_ref()?)),
-        external_metrics: document
-            .external_metrics
-            .as_ref()
-            .and_then(|raw| reader.listener(raw.tls.as_ref()?)),
+        keda: reader.autoscaler(document.keda.as_ref()),
+        external_metrics: reader.autoscaler(document.external_metrics.as_ref()),
         collector: document.otlp.as_ref().and_then(|raw| {
             let ca = raw.ca.as_ref().map(|ca| ("ca", ca));
             reader.peer(&raw.endpoint, ca, &raw.endpoint.span)
@@ -220,6 +217,12 @@ impl Reader<'_> {
 
     fn pages(&self, raw: &[RawErrorPage]) -> PageFiles {
         raw.iter().map(|page| page.content.file().and_then(|at| self.file(at))).collect()
+    }
+
+    fn autoscaler(&self, raw: Option<&RawAutoscaler>) -> Option<AutoscalerListener> {
+        let RawAutoscaler { address, tls } = raw?;
+        let tls = tls.as_ref().and_then(|tls| self.listener(tls));
+        Some(AutoscalerListener { address: address.value, tls })
     }
 
     fn listener(&self, raw: &RawListenerTls) -> Option<ListenerTls> {

@@ -41,10 +41,8 @@ pub(crate) struct Managed<'a> {
     pub(crate) earlier: Vec<Change>,
     /// What obtains certificates.
     pub(crate) certificates: certificates::Shared,
-    /// Describes the connection to Kubernetes, if there is one.
-    pub(crate) kubernetes: Option<admin::Source<Kubernetes>>,
-    /// What decides about clients of the external metrics API.
-    pub(crate) delegate: Option<Delegate>,
+    /// Describes the connection to Kubernetes, if there is one, and decides about clients of the external metrics API.
+    pub(crate) kubernetes: Option<(admin::Source<Kubernetes>, Option<Delegate>)>,
     /// Published routes that the file does not admit.
     pub(crate) not_admitted: SharedNotAdmitted,
     /// What receives the metrics.
@@ -188,7 +186,7 @@ impl Management {
         let Managed { snapshot, registry, counters, control, ready, workers, .. } = managed;
         let Managed { in_flight, certificates, sources, earlier, exporter, not_admitted, .. } =
             managed;
-        let (orderer, kubernetes) = (managed.orderer, managed.kubernetes);
+        let (orderer, (kubernetes, delegate)) = (managed.orderer, managed.kubernetes.unzip());
         let findings = Findings::default();
         let watched = built_in_doctor::Sources {
             registry: Arc::clone(registry),
@@ -243,7 +241,7 @@ impl Management {
             version: env!("CARGO_PKG_VERSION"),
         };
         exporter.expose(exposed.clone());
-        let (side, admin) = open(doors, exposed, managed.delegate)?;
+        let (side, admin) = open(doors, exposed, delegate.flatten())?;
         let push = push(snapshot, registry, counters)
             .map_err(|error| vec![format!("metrics: {error}")])?;
         Ok(Management {

@@ -47,6 +47,8 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         metrics: model::Metrics::none(),
         resolver: resolver.into_iter().collect(),
         registries: Registries::default(),
+        keda: None,
+        external_metrics: None,
         kubernetes: None,
         log: Log::none(),
         reload: Reload { watch: false },

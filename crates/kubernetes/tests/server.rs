@@ -50,6 +50,7 @@ fn settings(cluster: &Cluster) -> Settings {
         features: vec!["Gateway", "HTTPRoute"],
         experimental_features: vec!["HTTPRouteRetry"],
         allow_external_names: false,
+        has_reviews: false,
         checks: gateway::resolve::Checks::none(),
     }
 }

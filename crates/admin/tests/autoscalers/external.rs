@@ -19,7 +19,7 @@ use crate::{Authority, Wanted, authority, certificate, client, listener};
 const METRIC: &str =
     "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/weir_service_wanted_servers";
 
-fn front_proxy(by: &Authority, names: &str) -> Option<Arc<FrontProxy>> {
+fn front_proxy(by: &Authority, names: &str) -> Arc<FrontProxy> {
     let config_map = json!({ "data": {
         "requestheader-client-ca-file": by.pem(),
         "requestheader-allowed-names": names,
@@ -27,7 +27,7 @@ fn front_proxy(by: &Authority, names: &str) -> Option<Arc<FrontProxy>> {
         "requestheader-group-headers": "[\"X-Remote-Group\"]",
         "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]",
     }});
-    Some(Arc::new(FrontProxy::read(&config_map).unwrap()))
+    Arc::new(FrontProxy::read(&config_map).unwrap())
 }
 
 /// An API server where `right` is alice's token, and alice may read metrics in `shop` and paths. `asked` counts.
@@ -113,7 +113,7 @@ async fn the_front_proxy_names_users_and_the_api_server_decides() {
     let alice = "x-remote-user: alice\n";
     let code = |answer: (u16, Value)| answer.0;
     assert_eq!(code(rig.get(Some(&proxy), METRIC, alice).await), 401, "not read yet");
-    rig.front_proxy.send_replace(front_proxy(&proxies, "[\"front-proxy-client\"]"));
+    rig.front_proxy.send_replace(Some(front_proxy(&proxies, "[\"front-proxy-client\"]")));
     let (status, list) = rig.get(Some(&proxy), METRIC, alice).await;
     assert_eq!((status, &list["kind"]), (200, &json!("ExternalMetricValueList")), "{list}");
     for (presents, fields, expected) in [
@@ -142,9 +142,9 @@ async fn the_front_proxy_names_users_and_the_api_server_decides() {
     let message = answer["message"].as_str().unwrap();
     assert!(message.contains("User \"bob\" cannot list resource"), "{message}");
     // The authority is replaced.
-    rig.front_proxy.send_replace(front_proxy(&authority("new"), "[]"));
+    rig.front_proxy.send_replace(Some(front_proxy(&authority("new"), "[]")));
     assert_eq!(code(rig.get(Some(&proxy), METRIC, alice).await), 401);
-    rig.front_proxy.send_replace(front_proxy(&proxies, "[]"));
+    rig.front_proxy.send_replace(Some(front_proxy(&proxies, "[]")));
     assert_eq!(code(rig.get(Some(&other), METRIC, alice).await), 200, "any name");
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use model::{
-    Check, CheckKind, HttpVersion, Log, Material, ProbeTls, ProxyVersion, ServerSpec, Service,
+    Check, CheckKind, HttpVersion, Material, ProbeTls, ProxyVersion, ServerSpec, Service,
     ServiceTls, StatusSet, Text,
 };
 
@@ -114,35 +114,10 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
         )
     };
     let snapshot = Snapshot {
-        state_directory: None,
-        affinity_key_file: None,
-        authentications: Vec::new(),
-        zone: None,
-        fleet: None,
-        workers: None,
-        connections_max: 1,
-        request_buffers_max_bytes: 0,
-        compression_memory_max_bytes: 0,
-        mirror_memory_max_bytes: 0,
-        history_memory_max_bytes: 0,
-        drain_delay: Duration::ZERO,
-        drain_max: second,
-        run_as: None,
-        admin: None,
-        metrics: model::Metrics::none(),
-        otlp: None,
-        acme: None,
-        resolver: Vec::new(),
-        registries: model::Registries::default(),
-        kubernetes: None,
-        log: Log::none(),
-        reload: model::Reload { watch: false },
-        doctor: model::Doctor { interval: None },
-        listeners: vec![],
-        routes: vec![],
         services: [service("a", None), service("b", None), service("c", Some(9000))]
             .map(Into::into)
             .to_vec(),
+        ..Snapshot::empty()
     };
     let report = of_snapshot(&snapshot);
     let rows: Vec<_> = report.rows.iter().map(|row| row.endpoint.to_string()).collect();

@@ -40,7 +40,7 @@ pub struct Manifest {
     #[serde(default)]
     pub metrics: Option<Metrics>,
     /// The listening socket for KEDA, if there is one. Absent from versions without it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keda: Option<Metrics>,
     /// The socket on which the fleet's other members are heard, if there is a fleet. Absent from versions without it.
     #[serde(default)]

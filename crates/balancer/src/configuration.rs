@@ -5,10 +5,10 @@ use std::sync::Arc;
 use model::{
     Action, Address, AutoscalerListener, Balance, Certificate, CheckKind, ClientCertificateMode,
     Consul, Content, ContentCoding, Discover, ErrorPage, ErrorSet, Etcd, FieldChanges, FieldMatch,
-    Fleet, GatewayExposure, Kubernetes, Listener, Log, LogSample, Maintenance, Nomad, Otlp,
-    PathChange, PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route, RouteAffinity,
-    RouteTagFormat, Scaling, ScalingAction, ScalingCall, ServerSource, Service, ServiceTls,
-    SessionCarrier, Snapshot, SplitTarget, TcpSplit, Text, TlsMode, UnknownNames,
+    Fleet, GatewayExposure, HttpUrl, Kubernetes, Listener, Log, LogSample, Maintenance, Nomad,
+    Otlp, PathChange, PathMatch, Protocol, RedactQuery, Respond, ResponseFilter, Route,
+    RouteAffinity, RouteTagFormat, Scaling, ScalingAction, ScalingCall, ServerSource, Service,
+    ServiceTls, SessionCarrier, Snapshot, SplitTarget, TcpSplit, Text, TlsMode, UnknownNames,
 };
 use serde_json::{Value, json};
 
@@ -407,15 +407,26 @@ fn scaling_action(action: &ScalingAction) -> Value {
     match &action.call {
         ScalingCall::Webhook(webhook) => {
             value["webhook"] = json!({
-                "url": webhook.peer.url.to_string(),
+                "url": without_query(&webhook.peer.url),
                 "ca": webhook.peer.ca.as_ref().map(|ca| &ca.path),
                 "header": webhook.fields.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-                "body": webhook.body,
+                "has_body": webhook.body.is_some(),
             });
         }
-        ScalingCall::Command(command) => value["command"] = json!(command),
+        ScalingCall::Command(command) => {
+            value["command"] = json!({
+                "program": command.first(),
+                "arguments": command.len().saturating_sub(1),
+            });
+        }
     }
     value
+}
+
+/// Returns a URL without its query, which may have a token.
+fn without_query(url: &HttpUrl) -> String {
+    let text = url.to_string();
+    text.split_once('?').map_or(text.clone(), |(before, _)| format!("{before}?…"))
 }
 
 fn service(service: &Service) -> Value {

@@ -51,6 +51,7 @@ impl ServerStates {
     pub(crate) fn restore(&mut self, published: &Published, now: Moment) {
         for service in &published.services {
             let endpoints = service.endpoints();
+            let is_scaled = service.spec().scaling.is_some();
             let before = self.0.len();
             self.0.retain(|row| {
                 let found = (row.service == **service.name())
@@ -58,6 +59,7 @@ impl ServerStates {
                     .flatten();
                 if let Some(endpoint) = found {
                     row.restore(&endpoint.state, now);
+                    endpoint.state.set_leaving(row.leaving && is_scaled);
                 }
                 found.is_none()
             });
@@ -103,7 +105,6 @@ impl Row {
     fn restore(&self, state: &ServerState, now: Moment) {
         state.set_health(self.health, now);
         state.set_administrative(self.administrative);
-        state.set_leaving(self.leaving);
         state.set_weight(self.weight);
         state.ejections.store(self.ejections, Relaxed);
         if let Some(time) = self.ejected_for {
@@ -171,7 +172,7 @@ mod tests {
     const TEXT: &str = "admin = { address = \"off\" }\n\
         listener = [{ address = \"127.0.0.1:8080\" }]\n\
         route = [{ service = \"app\" }]\n\
-        service.app = { server = [{ address = \"10.0.0.1:80\" }, { address = \"10.0.0.2:80\" }] }\n\
+        service.app = { scaling = { servers_max = 3, in_flight_target = 1 }, server = [{ address = \"10.0.0.1:80\" }, { address = \"10.0.0.2:80\" }] }\n\
         service.same = { server = [{ address = \"10.0.0.1:80\" }] }\n";
 
     fn registry(text: &str, now: Moment) -> Registry {
@@ -200,6 +201,9 @@ mod tests {
         drained.eject(then + Duration::from_secs(3));
         drained.ejections.store(2, Relaxed);
         drained.latency_us_bits.store(1500.5_f64.to_bits(), Relaxed);
+        for service in ["app", "same"] {
+            state(&old, service, "10.0.0.1:80").set_leaving(true);
+        }
         let handed_over = ServerStates::of(&old.load_full(), then);
         assert_eq!(handed_over.len(), 3);
         let text = serde_json::to_string(&handed_over.to_handover()).unwrap();
@@ -217,6 +221,8 @@ mod tests {
         assert_eq!(drained.ejected_until(), Some(now + Duration::from_secs(3)));
         assert_eq!(drained.ejections.load(Relaxed), 2);
         assert_eq!(drained.latency_us_bits.load(Relaxed), 1500.5_f64.to_bits());
+        assert!(state(&new, "app", "10.0.0.1:80").is_leaving());
+        assert!(!state(&new, "same", "10.0.0.1:80").is_leaving(), "it has no `scaling`");
         // Neither takes work, and the choice knows.
         let published = new.load_full();
         assert!(published.services[0].endpoints().eligible.is_empty());

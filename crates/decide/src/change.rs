@@ -32,6 +32,8 @@ impl ServerChange {
                 let ready = endpoint.state.is_healthy() && endpoint.is_usable() && !set_aside;
                 Member { ready, set_aside, ..member }
             }
+            // One that is about to be removed gets nothing, whatever its weight.
+            ServerChange::Weight(_) if endpoint.state.is_leaving() => member,
             ServerChange::Weight(weight) => {
                 Member { weight: weight.unwrap_or(endpoint.row.weight), ..member }
             }

@@ -35,14 +35,34 @@ pub struct Pace {
 pub struct Listed<K> {
     /// Which one.
     pub key: K,
-    /// Its zone, as a number.
+    /// Its zone, as a number below the number of servers.
     pub zone: usize,
     /// It takes requests, or would if it did not leave.
     pub is_up: bool,
-    /// It gets no new requests, because this plan or another one said so.
+    /// It is one of those that a call's number counts. A server of a fixed list that is down is switched off and does
+    /// not count. One that a source lists does, since it exists.
+    pub counts: bool,
+    /// Its source no longer lists it.
+    pub is_gone: bool,
+    /// It gets no new requests, because this plan or another one decided so.
     pub is_leaving: bool,
-    /// Its requests in flight at all balancers; `None`: some have not said.
+    /// Its requests in flight at this balancer.
+    pub in_flight_here: u64,
+    /// Its requests in flight at all balancers; `None`: some have not reported theirs.
     pub in_flight: Option<u64>,
+}
+
+/// The servers of a service.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<'a, K> {
+    /// Those that may be added and removed.
+    pub servers: &'a [Listed<K>],
+    /// How many more a call's number counts: those that an operator has taken out of use. They are never chosen.
+    pub aside: u32,
+    /// All servers are known: the service's source answers. Otherwise nothing is called.
+    pub is_complete: bool,
+    /// The load of all balancers is known. Otherwise no server is removed.
+    pub may_shrink: bool,
 }
 
 /// Whether there will be more servers or fewer.
@@ -71,7 +91,7 @@ pub struct Call<K> {
     pub change: Change,
     /// How many servers there should be.
     pub servers: u32,
-    /// How many stay in use now.
+    /// How many there are now, without those that leave.
     pub before: u32,
     /// The servers to remove, which have left.
     pub remove: Vec<K>,
@@ -96,12 +116,14 @@ pub struct Plan<K> {
     /// The wanted number that was last acted on. Fewer servers need a lower one: servers that others add, as in the
     /// middle of a deployment, do not leave.
     settled: u32,
-    /// The number of the last successful call.
+    /// The number of the last successful call, without those that are set aside.
     asked: Option<u32>,
-    /// When it was made.
-    asked_at: Option<Duration>,
+    /// When the last call succeeded.
+    called_at: Option<Duration>,
+    /// When a call last succeeded that changed something.
+    changed_at: Option<Duration>,
     leaving: BTreeMap<K, Leaving>,
-    calling: Option<Call<K>>,
+    calling: Option<Calling<K>>,
     failures: u32,
     retry_at: Duration,
 }
@@ -110,8 +132,23 @@ pub struct Plan<K> {
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     since: Duration,
-    /// A successful call has named it.
-    is_told: bool,
+    named: Named,
+}
+
+/// Whether a successful call has named a server that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    No,
+    /// An earlier plan may have done so.
+    Perhaps,
+    Yes,
+}
+
+/// A call that has not ended.
+#[derive(Clone, Debug)]
+struct Calling<K> {
+    number: u32,
+    remove: Vec<K>,
 }
 
 impl<K> Default for Plan<K> {
@@ -120,7 +157,8 @@ impl<K> Default for Plan<K> {
             begun: None,
             settled: 0,
             asked: None,
-            asked_at: None,
+            called_at: None,
+            changed_at: None,
             leaving: BTreeMap::new(),
             calling: None,
             failures: 0,
@@ -130,12 +168,11 @@ impl<K> Default for Plan<K> {
 }
 
 impl<K: Copy + Ord> Plan<K> {
-    /// Returns what to do about these servers at a time that never decreases. `servers` are those that belong to the
-    /// service now, without those that an operator has taken out.
+    /// Returns what to do about these servers at a time that never decreases.
     pub fn step(
         &mut self,
         wanted: u32,
-        servers: &[Listed<K>],
+        group: &Group<'_, K>,
         pace: &Pace,
         now: Duration,
     ) -> Step<K> {
@@ -143,59 +180,54 @@ impl<K: Copy + Ord> Plan<K> {
             self.settled = wanted;
             now
         });
-        self.follow(servers, now);
+        self.follow(group.servers, now);
         let mut step = Step { back: Vec::new(), leave: Vec::new(), call: None };
-        let mut staying = self.staying(servers);
-        step.back = self.bring_back(wanted.saturating_sub(staying), false, servers);
-        staying += count(&step.back);
+        let up = self.count(group.servers, |server| server.is_up);
+        step.back = self.bring_back(wanted.saturating_sub(up), false, group.servers);
+        let staying = self.count(group.servers, |server| server.counts);
         if wanted >= self.settled && staying >= wanted {
             self.settled = wanted;
         }
-        if self.calling.is_some() || now < self.retry_at || now.saturating_sub(begun) < LOOK {
+        let is_looking = now.saturating_sub(begun) < LOOK;
+        if self.calling.is_some() || now < self.retry_at || is_looking || !group.is_complete {
             return step;
         }
         if self.is_out_due(wanted, staying, pace, now) {
-            let returned = self.bring_back(wanted.saturating_sub(staying), true, servers);
-            step.call = Some(Call {
-                change: Change::Out,
-                servers: wanted,
-                before: staying,
-                remove: Vec::new(),
-            });
+            let returned = self.bring_back(wanted - staying, true, group.servers);
             step.back.extend(returned);
-        } else if self.has_left(servers, pace, now) {
-            let remove = self.leaving.keys().copied().collect();
-            let servers = staying;
-            step.call = Some(Call { change: Change::In, servers, before: staying, remove });
-        } else if self.is_in_due(wanted, staying, pace, now) {
+            step.call = Some(self.call(Change::Out, wanted, staying, Vec::new(), group.aside));
+        } else if staying >= wanted && group.may_shrink && self.has_left(group.servers, pace, now) {
+            let gone = |key: &K| group.servers.iter().any(|one| one.key == *key && one.is_gone);
+            let remove = self.leaving.keys().copied().filter(|key| !gone(key)).collect();
+            step.call = Some(self.call(Change::In, staying, staying, remove, group.aside));
+        } else if group.may_shrink && self.is_in_due(wanted, staying, pace, now) {
             let excess = staying.saturating_sub(wanted);
             if pace.drain_max.is_zero() || excess == 0 {
-                step.call = Some(Call {
-                    change: Change::In,
-                    servers: wanted,
-                    before: staying,
-                    remove: Vec::new(),
-                });
+                let call = self.call(Change::In, wanted, staying, Vec::new(), group.aside);
+                step.call = Some(call);
             } else {
-                step.leave = self.choose(excess, servers, now);
+                step.leave = self.choose(excess, group.servers, now);
             }
         }
-        self.calling.clone_from(&step.call);
         step
     }
 
     /// Notes the result of the last call.
     pub fn called(&mut self, is_ok: bool, now: Duration) {
-        let Some(call) = self.calling.take() else { return };
+        let Some(Calling { number, remove }) = self.calling.take() else { return };
         if is_ok {
-            (self.failures, self.retry_at) = (0, now);
-            (self.settled, self.asked, self.asked_at) =
-                (call.servers, Some(call.servers), Some(now));
-            for key in &call.remove {
+            let mut is_change = self.asked != Some(number);
+            for key in &remove {
                 if let Some(leaving) = self.leaving.get_mut(key) {
-                    leaving.is_told = true;
+                    is_change |= leaving.named != Named::Yes;
+                    leaving.named = Named::Yes;
                 }
             }
+            if is_change {
+                self.changed_at = Some(now);
+            }
+            (self.failures, self.retry_at) = (0, now);
+            (self.settled, self.asked, self.called_at) = (number, Some(number), Some(now));
         } else {
             let wait = RETRY * 2_u32.pow(self.failures.min(10));
             self.retry_at = now + wait.min(RETRY_MAX);
@@ -203,7 +235,7 @@ impl<K: Copy + Ord> Plan<K> {
         }
     }
 
-    /// Returns the number of the last successful call.
+    /// Returns the number of the last successful call, without servers that are set aside.
     pub fn asked(&self) -> Option<u32> {
         self.asked
     }
@@ -213,97 +245,146 @@ impl<K: Copy + Ord> Plan<K> {
         self.leaving.contains_key(key)
     }
 
-    /// Forgets servers that are gone, and takes over those that leave already.
+    fn call(
+        &mut self,
+        change: Change,
+        number: u32,
+        staying: u32,
+        remove: Vec<K>,
+        aside: u32,
+    ) -> Call<K> {
+        self.calling = Some(Calling { number, remove: remove.clone() });
+        let [servers, before] = [number, staying].map(|count| count.saturating_add(aside));
+        Call { change, servers, before, remove }
+    }
+
+    /// Forgets servers that do not exist any more, and takes over those that leave already.
     fn follow(&mut self, servers: &[Listed<K>], now: Duration) {
-        self.leaving.retain(|key, _| servers.iter().any(|server| server.key == *key));
+        let listed: BTreeMap<K, &Listed<K>> =
+            servers.iter().map(|server| (server.key, server)).collect();
+        self.leaving.retain(|key, leaving| match listed.get(key) {
+            None => false,
+            Some(server) => {
+                // There is nothing to name.
+                if server.is_gone {
+                    leaving.named = Named::Yes;
+                }
+                true
+            }
+        });
         for server in servers.iter().filter(|server| server.is_leaving) {
-            self.leaving.entry(server.key).or_insert(Leaving { since: now, is_told: false });
+            let taken_over = Leaving { since: now, named: Named::Perhaps };
+            self.leaving.entry(server.key).or_insert(taken_over);
         }
     }
 
-    /// Returns how many servers do not leave.
-    fn staying(&self, servers: &[Listed<K>]) -> u32 {
-        let staying = servers.iter().filter(|server| !self.leaving.contains_key(&server.key));
+    /// Returns how many servers that stay have a property.
+    fn count(&self, servers: &[Listed<K>], has: impl Fn(&Listed<K>) -> bool) -> u32 {
+        let staying = servers.iter().filter(|one| has(one) && !self.leaving.contains_key(&one.key));
         u32::try_from(staying.count()).unwrap_or(u32::MAX)
     }
 
-    /// Brings back up to `missing` servers that leave: those that no call has named, and the others, too, with
-    /// `are_told`. Those that are up come first.
-    fn bring_back(&mut self, missing: u32, are_told: bool, servers: &[Listed<K>]) -> Vec<K> {
-        let mut back: Vec<(bool, K)> = servers
-            .iter()
-            .filter(|server| {
-                let leaving = self.leaving.get(&server.key);
-                leaving.is_some_and(|leaving| are_told || !leaving.is_told)
-            })
-            .map(|server| (!server.is_up, server.key))
-            .collect();
-        // A call that names servers is on its way: whether they are removed is not known.
-        if self.calling.as_ref().is_some_and(|call| !call.remove.is_empty()) {
-            back.clear();
+    /// Brings back up to `missing` servers that leave: those that are up and that no call has named, or with `with_call`,
+    /// which comes before a call for more servers, all that have not gone. Those that are up come first.
+    fn bring_back(&mut self, missing: u32, with_call: bool, servers: &[Listed<K>]) -> Vec<K> {
+        // A call that names servers has not ended: whether they are removed is not known.
+        if missing == 0 || self.calling.as_ref().is_some_and(|call| !call.remove.is_empty()) {
+            return Vec::new();
         }
+        let may_return = |server: &&Listed<K>| {
+            let leaving = self.leaving.get(&server.key);
+            leaving.is_some_and(|leaving| match with_call {
+                true => !server.is_gone,
+                false => server.is_up && leaving.named == Named::No,
+            })
+        };
+        let mut back: Vec<(bool, K)> =
+            servers.iter().filter(may_return).map(|server| (!server.is_up, server.key)).collect();
         back.sort_unstable();
         back.truncate(missing as usize);
-        let back: Vec<K> = back.into_iter().map(|(_, key)| key).collect();
-        self.leaving.retain(|key, _| !back.contains(key));
-        back
+        for (_, key) in &back {
+            self.leaving.remove(key);
+        }
+        back.into_iter().map(|(_, key)| key).collect()
     }
 
     fn is_out_due(&self, wanted: u32, staying: u32, pace: &Pace, now: Duration) -> bool {
-        let is_missing = wanted > staying || self.asked.is_some_and(|asked| asked < wanted);
-        let wait = if self.asked == Some(wanted) { REPEAT } else { pace.out_cooldown };
-        is_missing && self.is_past(wait, now)
+        wanted > staying
+            && match self.asked {
+                // There will be enough. If they come late, the call is repeated.
+                Some(asked) if asked == wanted => is_past(self.called_at, REPEAT, now),
+                // Fewer than were asked for: that is a change in the other direction.
+                Some(asked) if asked > wanted => false,
+                Some(_) | None => is_past(self.changed_at, pace.out_cooldown, now),
+            }
     }
 
     fn is_in_due(&self, wanted: u32, staying: u32, pace: &Pace, now: Duration) -> bool {
         let is_excess = wanted < staying || self.asked.is_some_and(|asked| asked > wanted);
-        let is_draining = self.leaving.values().any(|leaving| !leaving.is_told);
-        wanted < self.settled && is_excess && !is_draining && self.is_past(pace.in_cooldown, now)
-    }
-
-    /// Returns whether this time has passed since the last change.
-    fn is_past(&self, wait: Duration, now: Duration) -> bool {
-        self.asked_at.is_none_or(|at| now.saturating_sub(at) >= wait)
+        let is_draining = self.leaving.values().any(|leaving| leaving.named != Named::Yes);
+        wanted < self.settled
+            && is_excess
+            && !is_draining
+            && is_past(self.changed_at, pace.in_cooldown, now)
     }
 
     /// Returns whether a call must name the servers that leave: none has yet, and they are without requests or have
-    /// had their time; or one has, and they are still up after a while.
+    /// reached the longest time for that; or one has, and they are still up after a while.
     fn has_left(&self, servers: &[Listed<K>], pace: &Pace, now: Duration) -> bool {
-        let mut are_new = false;
+        let mut is_due = false;
         for server in servers {
             let Some(leaving) = self.leaving.get(&server.key) else { continue };
+            if leaving.named == Named::Yes {
+                let is_late = is_past(self.called_at, REPEAT, now);
+                is_due |= is_late && server.is_up && !server.is_gone;
+                continue;
+            }
             let is_over = now.saturating_sub(leaving.since) >= pace.drain_max;
-            if !leaving.is_told && server.in_flight != Some(0) && !is_over {
+            if server.in_flight != Some(0) && !is_over {
                 return false;
             }
-            are_new |= !leaving.is_told || (server.is_up && self.is_past(REPEAT, now));
+            is_due = true;
         }
-        are_new
+        is_due
     }
 
     /// Lets so many servers leave: first those that are not up, then one of the zone that has most, and there the one
     /// with the fewest requests.
     fn choose(&mut self, number: u32, servers: &[Listed<K>], now: Duration) -> Vec<K> {
+        let may_leave =
+            |one: &&Listed<K>| one.counts && !one.is_gone && !self.leaving.contains_key(&one.key);
+        let mut staying: Vec<&Listed<K>> = servers.iter().filter(may_leave).collect();
+        staying.sort_unstable_by_key(|one| {
+            (one.is_up, one.in_flight.unwrap_or(one.in_flight_here), one.key)
+        });
+        let mut zones = vec![0_usize; servers.len()];
+        for zone in staying.iter().map(|one| one.zone) {
+            if let Some(count) = zones.get_mut(zone) {
+                *count += 1;
+            }
+        }
         let mut chosen = Vec::new();
-        let mut staying: Vec<&Listed<K>> =
-            servers.iter().filter(|server| !self.leaving.contains_key(&server.key)).collect();
         for _ in 0..number {
-            let of_zone = |zone| staying.iter().filter(|other| other.zone == zone).count();
-            let best = staying.iter().enumerate().min_by_key(|(_, server)| {
-                let in_flight = server.in_flight.unwrap_or(u64::MAX);
-                (server.is_up, usize::MAX - of_zone(server.zone), in_flight, server.key)
-            });
-            let Some(at) = best.map(|(at, _)| at) else { break };
-            let key = staying.swap_remove(at).key;
-            self.leaving.insert(key, Leaving { since: now, is_told: false });
-            chosen.push(key);
+            let of_zone = |one: &Listed<K>| zones.get(one.zone).copied().unwrap_or(0);
+            let best = staying
+                .iter()
+                .enumerate()
+                .min_by_key(|(at, one)| (one.is_up, usize::MAX - of_zone(one), *at));
+            let Some((at, _)) = best else { break };
+            let server = staying.remove(at);
+            if let Some(count) = zones.get_mut(server.zone) {
+                *count -= 1;
+            }
+            self.leaving.insert(server.key, Leaving { since: now, named: Named::No });
+            chosen.push(server.key);
         }
         chosen
     }
 }
 
-fn count<T>(of: &[T]) -> u32 {
-    u32::try_from(of.len()).unwrap_or(u32::MAX)
+/// Returns whether this time has passed since then.
+fn is_past(since: Option<Duration>, wait: Duration, now: Duration) -> bool {
+    since.is_none_or(|at| now.saturating_sub(at) >= wait)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Calls the webhooks and commands that start and stop servers, on a thread of its own.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
 use std::process::Stdio;
@@ -20,28 +20,57 @@ use transport::client::{ClientError, ConnectError, Connection, ExchangeLimits, R
 
 use super::message::Message;
 
-/// Calls under way; another one counts as failed.
+/// Maximum number of calls that have not ended; another one is refused.
 const CALLS_MAX: usize = 64;
 /// Maximum time to resolve the name of a webhook, and to connect to one of its addresses.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Maximum size of a response or of what a command says; more is not kept.
 const SAID_MAX_BYTES: usize = 16 * 1024;
-/// How long after its end what a command has said may take to arrive. Another process may hold its standard error.
-const LAST_WORDS_MAX: Duration = Duration::from_millis(100);
+/// How long the rest of a command's output may take after its end. Another process may hold its standard error.
+const OUTPUT_MAX: Duration = Duration::from_millis(100);
+/// Variables of the service manager that concern Weir alone.
+const OWN_VARIABLES: [&str; 6] = [
+    "NOTIFY_SOCKET",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "LISTEN_FDNAMES",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+];
 
-/// A result: the service, and why the call failed.
-pub(super) type Called = (Arc<str>, Result<(), String>);
+/// A call that has ended: its service and number, and why it failed.
+pub(super) type Called = (Arc<str>, u64, Result<(), String>);
 
 /// The thread, which ends when this is dropped. Commands that run go on.
 pub(super) struct Calls {
     tasks: mpsc::Sender<Task>,
     results: Receiver<Called>,
+    called: SyncSender<Called>,
+    /// The calls that have not ended.
+    under_way: HashMap<Arc<str>, u64>,
+    next: u64,
 }
 
 struct Task {
-    service: Arc<str>,
     action: Arc<ScalingAction>,
     message: Message,
+    result: Reply,
+}
+
+/// Sends the result of a call, whatever becomes of its task.
+struct Reply {
+    service: Arc<str>,
+    number: u64,
+    to: SyncSender<Called>,
+    result: Result<(), String>,
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        let result = std::mem::replace(&mut self.result, Ok(()));
+        // There is room for all calls under way. The receiver is gone when the process ends.
+        let _ = self.to.try_send((Arc::clone(&self.service), self.number, result));
+    }
 }
 
 impl Calls {
@@ -53,45 +82,70 @@ impl Calls {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Builder::new().name("weir-scaling".into()).spawn(move || {
             let local = tokio::task::LocalSet::new();
-            local.block_on(&runtime, run(received, called));
+            local.block_on(&runtime, run(received));
         })?;
-        Ok(Calls { tasks, results })
+        Ok(Calls { tasks, results, called, under_way: HashMap::new(), next: 0 })
     }
 
-    /// Makes a call. A result follows if this returns true. One call of a service must end before the next.
+    /// Makes a call. Returns its number; `None`: too many calls have not ended, or one of this service.
     pub(super) fn make(
-        &self,
+        &mut self,
         service: &Arc<str>,
         action: &Arc<ScalingAction>,
         message: Message,
-    ) -> bool {
-        let (service, action) = (Arc::clone(service), Arc::clone(action));
-        self.tasks.try_send(Task { service, action, message }).is_ok()
+    ) -> Option<u64> {
+        if self.under_way.len() >= CALLS_MAX || self.is_calling(service) {
+            return None;
+        }
+        let number = self.next;
+        let result = Reply {
+            service: Arc::clone(service),
+            number,
+            to: self.called.clone(),
+            result: Err("the call was not made".to_owned()),
+        };
+        self.tasks.try_send(Task { action: Arc::clone(action), message, result }).ok()?;
+        self.next += 1;
+        self.under_way.insert(Arc::clone(service), number);
+        Some(number)
+    }
+
+    /// Returns whether a call of this service has not ended.
+    pub(super) fn is_calling(&self, service: &str) -> bool {
+        self.under_way.contains_key(service)
     }
 
     /// Returns a result that has not been returned yet.
-    pub(super) fn next_result(&self) -> Option<Called> {
-        self.results.try_recv().ok()
+    pub(super) fn next_result(&mut self) -> Option<Called> {
+        loop {
+            let (service, number, result) = self.results.try_recv().ok()?;
+            // One that could not be handed to the thread was never under way.
+            if self.under_way.get(&service) == Some(&number) {
+                self.under_way.remove(&service);
+                return Some((service, number, result));
+            }
+        }
     }
 }
 
-async fn run(mut tasks: mpsc::Receiver<Task>, called: SyncSender<Called>) {
+async fn run(mut tasks: mpsc::Receiver<Task>) {
     let mut running = tokio::task::JoinSet::new();
     while let Some(task) = tasks.recv().await {
         while running.try_join_next().is_some() {}
-        let called = called.clone();
         running.spawn_local(async move {
-            let Task { service, action, message } = task;
-            let result = make(&action, &message).await;
-            // The receiver is gone when the process ends.
-            let _ = called.try_send((service, result.map_err(|error| error.to_string())));
+            let Task { action, message, mut result } = task;
+            result.result = Err("the call ended unexpectedly".to_owned());
+            result.result = make(&action, &message).await.map_err(|error| error.to_string());
         });
     }
 }
 
 async fn make(action: &ScalingAction, message: &Message) -> Result<(), Failed> {
     match &action.call {
-        ScalingCall::Webhook(webhook) => post(webhook, message, action.timeout).await,
+        ScalingCall::Webhook(webhook) => {
+            let posted = timeout(action.timeout, post(webhook, message, action.timeout)).await;
+            posted.unwrap_or(Err(Failed::NoAnswer(action.timeout)))
+        }
         ScalingCall::Command(command) => execute(command, message, action.timeout).await,
     }
 }
@@ -100,7 +154,8 @@ async fn post(webhook: &ScalingWebhook, message: &Message, max: Duration) -> Res
     let ScalingWebhook { peer, fields, body } = webhook;
     let body = message.body(body.as_deref());
     let configured = fields.iter().map(|(name, value)| (name.clone(), value.to_string()));
-    let mut sent: HashMap<String, (String, String)> = HashMap::new();
+    // Configured fields replace those of Weir.
+    let mut sent: BTreeMap<String, (String, String)> = BTreeMap::new();
     let own = [
         ("Content-Type", "application/json"),
         ("User-Agent", concat!("weir/", env!("CARGO_PKG_VERSION"))),
@@ -137,11 +192,13 @@ async fn post(webhook: &ScalingWebhook, message: &Message, max: Duration) -> Res
 
 async fn execute(command: &[String], message: &Message, max: Duration) -> Result<(), Failed> {
     let Some((program, arguments)) = command.split_first() else { return Err(Failed::Empty) };
-    let mut child = Command::new(program)
+    let mut asked = Command::new(program);
+    for name in OWN_VARIABLES {
+        asked.env_remove(name);
+    }
+    let mut child = asked
         .args(arguments.iter().map(|argument| message.argument(argument)))
         .envs(message.variables())
-        // It must not speak to the service manager in Weir's name.
-        .env_remove("NOTIFY_SOCKET")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -149,57 +206,66 @@ async fn execute(command: &[String], message: &Message, max: Duration) -> Result
         .process_group(0)
         .spawn()
         .map_err(|error| Failed::Spawn(program.clone(), error))?;
-    let group = child.id();
-    let mut said = Vec::new();
-    match timeout(max, wait(&mut child, &mut said)).await {
+    let mut output = Output { stderr: child.stderr.take(), read: Vec::new() };
+    let ended = timeout(max, output.wait(&mut child)).await;
+    // It has an ID until it was waited for.
+    if let (Err(_), Some(group)) = (&ended, child.id()) {
+        if let Err(error) = os::process::signal_group(group, Ask::Kill) {
+            tracing::warn!(program, %error, "a scaling command that took too long cannot be ended");
+        }
+        // It was killed: this only takes it out of the table of processes.
+        let _ = timeout(CONNECT_MAX, child.wait()).await;
+    }
+    // Without an end, what has arrived must do.
+    let _ = timeout(OUTPUT_MAX, async { while output.read_some().await {} }).await;
+    match ended {
         Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => Err(Failed::Exit(status.to_string(), last_line(&said))),
+        Ok(Ok(status)) => Err(Failed::Exit(status.to_string(), output.last_line())),
         Ok(Err(error)) => Err(Failed::Spawn(program.clone(), error)),
-        Err(_) => {
-            if let Some(group) = group
-                && let Err(error) = os::process::signal_group(group, Ask::Kill)
-            {
-                tracing::warn!(program, %error, "a scaling command that took too long cannot be ended");
-            }
-            // It was killed: this only takes it out of the table of processes.
-            let _ = timeout(CONNECT_MAX, child.wait()).await;
-            Err(Failed::TooLong(max, last_line(&said)))
-        }
+        Err(_) => Err(Failed::TooLong(max, output.last_line())),
     }
 }
 
-/// Waits for the end of a command, and collects the beginning of what it says.
-async fn wait(child: &mut Child, said: &mut Vec<u8>) -> io::Result<std::process::ExitStatus> {
-    let Some(mut stderr) = child.stderr.take() else { return child.wait().await };
-    let mut is_open = true;
-    loop {
-        tokio::select! {
-            status = child.wait() => {
-                let rest = async { while is_open && read(&mut stderr, said).await {} };
-                // Without an end, what has arrived must do.
-                let _ = timeout(LAST_WORDS_MAX, rest).await;
-                return status;
+/// What a command writes to standard error.
+struct Output {
+    /// `None` after its end.
+    stderr: Option<ChildStderr>,
+    /// The beginning.
+    read: Vec<u8>,
+}
+
+impl Output {
+    /// Waits for the end of the command, and reads meanwhile.
+    async fn wait(&mut self, child: &mut Child) -> io::Result<std::process::ExitStatus> {
+        loop {
+            let is_open = self.stderr.is_some();
+            tokio::select! {
+                status = child.wait() => return status,
+                _ = self.read_some(), if is_open => {}
             }
-            read = read(&mut stderr, said), if is_open => is_open = read,
         }
     }
-}
 
-/// Reads some of what a command says. Returns false at the end.
-async fn read(stderr: &mut ChildStderr, said: &mut Vec<u8>) -> bool {
-    let mut some = [0; 4096];
-    let length = stderr.read(&mut some).await.unwrap_or(0);
-    let room = SAID_MAX_BYTES.saturating_sub(said.len());
-    said.extend(some.iter().take(length.min(room)));
-    length > 0
-}
+    /// Reads some. Returns false at the end.
+    async fn read_some(&mut self) -> bool {
+        let Some(stderr) = &mut self.stderr else { return false };
+        let mut some = [0; 4096];
+        let length = stderr.read(&mut some).await.unwrap_or(0);
+        let room = SAID_MAX_BYTES.saturating_sub(self.read.len());
+        self.read.extend(some.iter().take(length.min(room)));
+        if length == 0 {
+            self.stderr = None;
+        }
+        length > 0
+    }
 
-/// Returns the last line that says something.
-fn last_line(said: &[u8]) -> String {
-    const CHARS_MAX: usize = 200;
-    let text = String::from_utf8_lossy(said);
-    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("");
-    line.chars().filter(|c| !c.is_control()).take(CHARS_MAX).collect()
+    /// Returns the last line that is not empty.
+    fn last_line(&self) -> String {
+        const CHARS_MAX: usize = 200;
+        let text = String::from_utf8_lossy(&self.read);
+        let line = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("");
+        line.chars().filter(|c| !c.is_control()).take(CHARS_MAX).collect()
+    }
 }
 
 /// Why a call failed. Prints as one line.
@@ -208,6 +274,7 @@ enum Failed {
     Authorities(String),
     Connect(ConnectError),
     Exchange(ClientError),
+    NoAnswer(Duration),
     Status(u16, String),
     Empty,
     Spawn(String, io::Error),
@@ -223,6 +290,9 @@ impl fmt::Display for Failed {
             }
             Failed::Connect(error) => return error.fmt(f),
             Failed::Exchange(error) => return error.fmt(f),
+            Failed::NoAnswer(max) => {
+                return write!(f, "the webhook did not answer within {} s", max.as_secs());
+            }
             Failed::Empty => return f.write_str("the command names no program"),
             Failed::Spawn(program, error) => return write!(f, "{program} cannot be run: {error}"),
             Failed::Status(status, said) => {

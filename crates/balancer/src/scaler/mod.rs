@@ -1,10 +1,11 @@
 //! How many servers services should have: measures their loads, shares them with the fleet, and asks the function
-//! of the crate `scaling`. Where Weir itself sees to it that there are as many, `acting` does what the crate's plan
-//! says.
+//! of the crate `scaling`. `acting` carries out the crate's plans for services whose servers Weir has started and
+//! stopped.
 
 mod acting;
 mod calls;
 mod message;
+mod sources;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -125,11 +126,29 @@ impl Scaler {
             self.computed_at = now;
             self.compute(&scaled, now);
         }
+        self.act(&scaled, now);
+    }
+
+    /// Carries out the plans. The numbers are not locked meanwhile: others read them.
+    fn act(&mut self, scaled: &[(&Arc<LiveService>, Scaling)], now: Moment) {
+        if scaled.is_empty() {
+            return;
+        }
         self.acting.take_results(now);
-        let mut numbers = self.numbers.lock();
-        for (service, scaling) in &scaled {
-            let Some(number) = numbers.get_mut(service.name()) else { continue };
-            number.calls = self.acting.act(service, scaling, &number.wanted, now);
+        let has_actions = scaled.iter().any(|(_, scaling)| scaling.action.is_some());
+        let sources =
+            if has_actions { sources::all(&self.sources.control) } else { sources::Sources::new() };
+        for (service, scaling) in scaled {
+            let name = service.name();
+            let wanted = self.numbers.lock().get(name).map(|number| number.wanted);
+            let Some(wanted) = wanted else {
+                self.acting.hold(service, now);
+                continue;
+            };
+            let calls = self.acting.act(service, scaling, &wanted, &sources, now);
+            if let Some(number) = self.numbers.lock().get_mut(name) {
+                number.calls = calls;
+            }
         }
     }
 
@@ -155,10 +174,16 @@ impl Scaler {
         }
         let shared = self.sources.control.loads();
         shared.set_own(own.clone());
+        let sources = sources::all(&self.sources.control);
         let mut numbers = self.numbers.lock();
         numbers.retain(|name, _| self.services.contains_key(name));
         for (service, scaling) in scaled {
             let name = service.name();
+            // Servers that are not known yet would seem to be missing, and those that are wanted would be the least.
+            if !sources::has_answered(&service.spec(), sources.get(name)) {
+                numbers.remove(name);
+                continue;
+            }
             let (Some(load), Some(measured)) = (own.get(name), self.services.get_mut(name)) else {
                 continue;
             };

@@ -143,9 +143,10 @@ fn scaling_words(before: Option<&Scaling>, after: Option<&Scaling>, words: &mut 
     words.value("scaling calls", &old, &new, |action| {
         let text = action.as_deref().map(
             |ScalingAction { call, out_cooldown, in_cooldown, drain_max, timeout }| {
+                // Queries and arguments may have tokens.
                 let called = match call {
-                    ScalingCall::Webhook(webhook) => webhook.peer.url.to_string(),
-                    ScalingCall::Command(command) => command.join(" "),
+                    ScalingCall::Webhook(webhook) => webhook.peer.url.authority().to_owned(),
+                    ScalingCall::Command(command) => command.first().cloned().unwrap_or_default(),
                 };
                 let [out, less, drain, max] = [out_cooldown, in_cooldown, drain_max, timeout]
                     .map(|time| show_duration(*time));
@@ -156,14 +157,8 @@ fn scaling_words(before: Option<&Scaling>, after: Option<&Scaling>, words: &mut 
         );
         or(text, "nothing")
     });
-    let hidden = |action: &Option<Arc<ScalingAction>>| match action.as_deref().map(|it| &it.call) {
-        Some(ScalingCall::Webhook(webhook)) => Some(webhook.clone()),
-        Some(ScalingCall::Command(_)) | None => None,
-    };
-    if let (Some(old), Some(new)) = (hidden(&old), hidden(&new)) {
-        words.hidden("scaling.webhook.ca", &old.peer.ca, &new.peer.ca);
-        words.hidden("scaling.webhook.header", &old.fields, &new.fields);
-        words.hidden("scaling.webhook.body", &old.body, &new.body);
+    if let (Some(old), Some(new)) = (old.as_deref(), new.as_deref()) {
+        words.hidden("scaling webhook or command", &old.call, &new.call);
     }
 }
 

@@ -1,38 +1,42 @@
 //! Servers that are about to be removed because their services need fewer. For each service, one member decides which
 //! (`scaling::plan`). All members stop sending requests to them, and say how many they still have in flight there.
 //!
-//! What is said holds for a few seconds only and is repeated. So when the member that decides is gone, its servers
-//! either come back or are taken over by the next one, and nothing has to be cleaned up.
+//! A statement is valid for a few seconds and is repeated. So when the member that decides is gone, its servers either
+//! come back or are taken over by the next one, and nothing has to be cleaned up.
 //!
 //! ```text
 //! message  version (1)   row × 0..
 //! row      kind (1)  in flight (4)  length (1)  service  length (1)  address, as text
 //! ```
 //!
-//! Numbers are little-endian. Kinds: 0 gets requests again, 1 leaves, 2 the sender's requests in flight there.
+//! Numbers are little-endian. Kinds: 0 gets requests again, 1 leaves, 2 the sender's requests in flight there, 3 the
+//! sender can decide about the service (without an address).
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, Hasher as _};
-use std::net::SocketAddr;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fleet::StartId;
 use fleet::seal::PAYLOAD_MAX;
-use foldhash::fast::FixedState;
 use model::{ByteReader, Moment};
 
-/// How long a statement holds: it is repeated every two seconds.
-const FRESH: Duration = Duration::from_secs(10);
-const REPEAT: Duration = Duration::from_secs(2);
+/// How long a statement is valid.
+const FRESH: Duration = Duration::from_secs(15);
+/// How often it is repeated: two repetitions may be lost.
+const REPEAT: Duration = Duration::from_secs(4);
 
 const VERSION: u8 = 1;
 const MESSAGE_MAX_BYTES: usize = 1_100;
-/// Servers of other members that are kept in mind; further ones are ignored.
-const OTHERS_MAX: usize = 10_000;
+/// Maximum number of decisions, of reported numbers, and of offers of other members; further ones are ignored.
+const OTHERS_MAX: usize = 50_000;
 
 // The kind and the receiver's start come before a message.
 const _: () = assert!(MESSAGE_MAX_BYTES < PAYLOAD_MAX - StartId::BYTES);
+
+/// The name of a member.
+type Name = Arc<str>;
 
 /// A server of a service.
 type Server = (Arc<str>, SocketAddr);
@@ -46,7 +50,12 @@ enum Said {
     Leaves,
     /// The member's requests in flight there.
     InFlight(u32),
+    /// The member can decide about the service, whatever the server.
+    CanDecide,
 }
+
+/// In place of an address, where there is none.
+const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// The servers that leave, shared with the other members.
 #[derive(Debug, Default)]
@@ -58,14 +67,18 @@ pub struct Leaving {
 struct State {
     /// There is a fleet.
     is_fleet: bool,
+    /// The configuration names other members.
+    expects_others: bool,
     /// This member and the others; `None`: this process is no member now.
-    members: Option<(StartId, Vec<StartId>)>,
+    members: Option<(Name, HashMap<StartId, Name>)>,
     own: HashMap<Server, (Moment, Said)>,
     send_at: Moment,
     /// The latest decision about each server, whoever made it.
     decided: HashMap<Server, (Moment, bool)>,
     /// Requests in flight at other members.
     in_flight: HashMap<(StartId, Server), (Moment, u32)>,
+    /// Which other members can decide about services.
+    offers: HashMap<(StartId, Arc<str>), Moment>,
 }
 
 impl Leaving {
@@ -74,28 +87,49 @@ impl Leaving {
         self.state().is_fleet = is_fleet;
     }
 
-    /// Sets who the members are.
-    pub(super) fn set_members(&self, members: Option<(StartId, Vec<StartId>)>) {
+    /// Sets whether the configuration names other members.
+    pub(super) fn expect_others(&self, does: bool) {
+        self.state().expects_others = does;
+    }
+
+    /// Sets who the members are: this one's name, and the others.
+    pub(super) fn set_members(&self, members: Option<(Name, HashMap<StartId, Name>)>) {
         let mut state = self.state();
         if let Some((_, others)) = &members {
-            state.in_flight.retain(|(member, _), _| others.contains(member));
+            state.in_flight.retain(|(member, _), _| others.contains_key(member));
+            state.offers.retain(|(member, _), _| others.contains_key(member));
         }
         state.members = members;
     }
 
-    /// Returns whether this process decides which servers of a service leave: it is alone, or the highest draw for this
-    /// service is its own (rendezvous hashing, Thaler and Ravishankar 1998), so that few services change hands when a
-    /// member joins.
-    pub fn decides(&self, service: &str) -> bool {
+    /// States that this process can decide about a service.
+    pub fn offer(&self, service: &Arc<str>, now: Moment) {
+        let mut state = self.state();
+        if state.is_fleet {
+            state.own.insert((Arc::clone(service), NO_ADDRESS), (now, Said::CanDecide));
+        }
+    }
+
+    /// Returns whether this process decides which servers of a service leave: it is alone, or of all members that can,
+    /// the highest draw for this service is its own (rendezvous hashing, Thaler and Ravishankar 1998). Few services
+    /// change hands when a member joins, and none when one is restarted.
+    pub fn decides(&self, service: &Arc<str>, now: Moment) -> bool {
         let state = self.state();
         let Some((own, others)) = &state.members else { return !state.is_fleet };
-        let draw = |member: &StartId| {
-            let mut hasher = FixedState::default().build_hasher();
-            hasher.write(&member.0);
-            hasher.write(service.as_bytes());
-            (hasher.finish(), member.0)
-        };
-        others.iter().all(|other| draw(other) < draw(own))
+        let own = (draw(own, service), &**own);
+        others.iter().all(|(start, name)| {
+            let offer = state.offers.get(&(*start, Arc::clone(service)));
+            let can = offer.is_some_and(|at| now.since(*at) <= FRESH);
+            !can || (draw(name, service), &**name) < own
+        })
+    }
+
+    /// Returns whether servers may be removed: the load of the others is known. A member that the configuration sends
+    /// to others and that finds none may be cut off from them.
+    pub fn may_shrink(&self) -> bool {
+        let state = self.state();
+        let is_alone = state.members.as_ref().is_none_or(|(_, others)| others.is_empty());
+        !(state.is_fleet && state.expects_others && is_alone)
     }
 
     /// Says that a server leaves, or gets requests again.
@@ -135,11 +169,11 @@ impl Leaving {
         let state = self.state();
         let Some((_, others)) = &state.members else { return Some(0) };
         let server = (Arc::clone(service), address);
-        let of = |member: &StartId| {
+        let of = |member: &StartId| -> Option<u64> {
             let (at, count) = state.in_flight.get(&(*member, server.clone()))?;
             (now.since(*at) <= FRESH).then_some(u64::from(*count))
         };
-        others.iter().map(of).sum()
+        others.keys().map(of).sum()
     }
 
     /// Returns messages with what this member has to say, if it is time.
@@ -152,6 +186,7 @@ impl Leaving {
         state.own.retain(|_, (at, _)| now.since(*at) <= FRESH);
         state.decided.retain(|_, (at, _)| now.since(*at) <= FRESH);
         state.in_flight.retain(|_, (at, _)| now.since(*at) <= FRESH);
+        state.offers.retain(|_, at| now.since(*at) <= FRESH);
         write(state.own.iter().map(|(server, (_, said))| (server, *said)))
     }
 
@@ -159,20 +194,13 @@ impl Leaving {
     pub(super) fn on_message(&self, from: StartId, bytes: &[u8], now: Moment) -> bool {
         let Some(rows) = read(bytes) else { return false };
         let mut state = self.state();
+        let State { decided, in_flight, offers, .. } = &mut *state;
         for (server, said) in rows {
-            if state.decided.len() + state.in_flight.len() >= OTHERS_MAX {
-                break;
-            }
             match said {
-                Said::Back => {
-                    state.decided.insert(server, (now, false));
-                }
-                Said::Leaves => {
-                    state.decided.insert(server, (now, true));
-                }
-                Said::InFlight(count) => {
-                    state.in_flight.insert((from, server), (now, count));
-                }
+                Said::Back => put(decided, server, (now, false)),
+                Said::Leaves => put(decided, server, (now, true)),
+                Said::InFlight(count) => put(in_flight, (from, server), (now, count)),
+                Said::CanDecide => put(offers, (from, server.0), now),
             }
         }
         true
@@ -181,6 +209,22 @@ impl Leaving {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Sets a value, unless it is a further one and there are too many.
+fn put<K: Eq + Hash, V>(map: &mut HashMap<K, V>, key: K, value: V) {
+    if map.len() < OTHERS_MAX || map.contains_key(&key) {
+        map.insert(key, value);
+    }
+}
+
+/// Returns the draw of a member for a service: the same in every build, since the members must agree.
+fn draw(member: &str, service: &str) -> u64 {
+    let hash = decide::hash_key(&[member.as_bytes(), b"\0", service.as_bytes()].concat());
+    // The last bytes must change all bits (the finalizer of SplitMix64, Steele, Lea and Flood 2014).
+    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
 }
 
 fn write<'a>(rows: impl Iterator<Item = (&'a Server, Said)>) -> Vec<Vec<u8>> {
@@ -195,6 +239,7 @@ fn write<'a>(rows: impl Iterator<Item = (&'a Server, Said)>) -> Vec<Vec<u8>> {
             Said::Back => (0, 0),
             Said::Leaves => (1, 0),
             Said::InFlight(count) => (2, count),
+            Said::CanDecide => (3, 0),
         };
         let mut row = vec![kind];
         row.extend(u32::to_le_bytes(count));
@@ -223,6 +268,7 @@ fn read(bytes: &[u8]) -> Option<Vec<(Server, Said)>> {
             (0, 0) => Said::Back,
             (1, 0) => Said::Leaves,
             (2, count) => Said::InFlight(count),
+            (3, 0) => Said::CanDecide,
             _ => return None,
         };
         let service = text(&mut from)?;
@@ -257,22 +303,56 @@ mod tests {
         let pair = [Leaving::default(), Leaving::default()];
         for (leaving, own, other) in [(&pair[0], ONE, TWO), (&pair[1], TWO, ONE)] {
             leaving.set_fleet(true);
-            leaving.set_members(Some((own, vec![other])));
+            leaving.set_members(Some((
+                own.to_string().into(),
+                [(other, other.to_string().into())].into(),
+            )));
         }
         pair
     }
 
+    /// Passes on what a member has to say.
+    fn tell(from: (&Leaving, StartId), to: &Leaving, now: Moment) {
+        for message in from.0.take(now) {
+            assert!(to.on_message(from.1, &message, now));
+        }
+    }
+
     #[test]
     fn one_member_decides_about_each_service() {
+        let services: Vec<Arc<str>> = (0..100).map(|n| n.to_string().into()).collect();
         let alone = Leaving::default();
-        assert!(alone.decides("a"));
+        assert!(alone.decides(&services[0], at(0)) && alone.may_shrink());
         alone.set_fleet(true);
-        assert!(!alone.decides("a"), "it is no member yet");
+        assert!(!alone.decides(&services[0], at(0)), "it is no member yet");
         let [one, two] = pair();
-        let names: Vec<String> = (0..100).map(|n| n.to_string()).collect();
-        assert!(names.iter().all(|name| one.decides(name) != two.decides(name)));
-        let share = names.iter().filter(|name| one.decides(name)).count();
+        services.iter().for_each(|service| two.offer(service, at(9)));
+        tell((&two, TWO), &one, at(9));
+        let decides = |leaving: &Leaving| -> Vec<bool> {
+            services.iter().map(|service| leaving.decides(service, at(10))).collect()
+        };
+        // The second does not know that the first can.
+        assert!(decides(&two).iter().all(|decides| *decides));
+        services.iter().for_each(|service| one.offer(service, at(10)));
+        tell((&one, ONE), &two, at(10));
+        let (of_one, of_two) = (decides(&one), decides(&two));
+        assert!(of_one.iter().zip(&of_two).all(|(one, two)| one != two));
+        let share = of_one.iter().filter(|decides| **decides).count();
         assert!((30..=70).contains(&share), "{share}");
+        let service = &services[of_two.iter().position(|decides| *decides).unwrap()];
+        assert!(!one.decides(service, at(24)));
+        assert!(one.decides(service, at(25)), "the second has not repeated its offer");
+    }
+
+    #[test]
+    fn a_member_that_misses_the_others_removes_no_server() {
+        let [one, _] = pair();
+        one.expect_others(true);
+        assert!(one.may_shrink());
+        one.set_members(Some(("one".into(), HashMap::new())));
+        assert!(!one.may_shrink());
+        one.expect_others(false);
+        assert!(one.may_shrink());
     }
 
     #[test]
@@ -285,15 +365,15 @@ mod tests {
             assert!(two.on_message(ONE, &message, at(100)));
         }
         assert!(one.take(at(101)).is_empty(), "it has just been said");
-        assert!(two.decision(&service, address(1), at(110)));
-        assert!(!two.decision(&service, address(1), at(111)), "it was not repeated");
+        assert!(two.decision(&service, address(1), at(115)));
+        assert!(!two.decision(&service, address(1), at(116)), "it was not repeated");
         assert!(!two.decision(&service, address(2), at(100)));
         two.report(&service, address(1), 7, at(101));
         for message in two.take(at(101)) {
             assert!(one.on_message(TWO, &message, at(101)));
         }
-        assert_eq!(one.in_flight_of_others(&service, address(1), at(111)), Some(7));
-        assert_eq!(one.in_flight_of_others(&service, address(1), at(112)), None);
+        assert_eq!(one.in_flight_of_others(&service, address(1), at(116)), Some(7));
+        assert_eq!(one.in_flight_of_others(&service, address(1), at(117)), None);
         one.decide(&service, address(1), false, at(102));
         for message in one.take(at(102)) {
             assert!(two.on_message(ONE, &message, at(102)));
@@ -310,7 +390,7 @@ mod tests {
         for end in 0..good.len() {
             assert!(end == 1 || read(&good[..end]).is_none(), "{end}");
         }
-        for (index, byte) in [(0, 2), (1, 3), (1, 0), (6, 2), (9, b'x')] {
+        for (index, byte) in [(0, 2), (1, 4), (1, 3), (1, 0), (6, 2), (9, b'x')] {
             let mut wrong = good.clone();
             wrong[index] = byte;
             assert_eq!(read(&wrong), None, "{index}");

@@ -107,7 +107,7 @@ impl Member {
         let orders = FleetOrders::new(registry, gate, own, handed.clone(), now);
         let mut secrets = Secrets::new(parts, own.start, settings.address, now);
         secrets.set_tls(settings.tls.as_ref(), now);
-        parts.leaving.set_members(Some((own.start, Vec::new())));
+        parts.leaving.set_members(Some((Arc::clone(&own.name), HashMap::new())));
         tracing::info!(name = %own.name, address = %own.address, "joining the fleet");
         Ok(Member {
             settings: Arc::clone(settings),
@@ -170,7 +170,9 @@ impl Member {
         self.rates.set_listed(addresses);
         self.orders.set_listed(addresses);
         let own = self.membership.own().address;
-        self.secrets.expect_others(addresses.iter().any(|address| *address != own));
+        let has_others = addresses.iter().any(|address| *address != own);
+        self.secrets.expect_others(has_others);
+        self.leaving.expect_others(has_others);
         self.flush();
     }
 
@@ -429,7 +431,9 @@ impl Member {
         self.secrets.set_live(self.membership.members(), now);
         self.loads.retain(|member| self.others.contains_key(&member));
         let own = self.membership.own();
-        self.leaving.set_members(Some((own.start, self.others.keys().copied().collect())));
+        let others = self.others.iter();
+        let others = others.map(|(start, other)| (*start, Arc::clone(&other.name))).collect();
+        self.leaving.set_members(Some((Arc::clone(&own.name), others)));
         let peers = self.membership.members().filter(|other| other.zone == own.zone);
         self.peers = peers.map(|other| (other.address, other.start)).collect();
     }

@@ -103,6 +103,8 @@ struct State {
     allowed: bool,
     /// Whether it has asked for what is public.
     has_public: bool,
+    /// Whether its client has begun with the protocol, and may wait before its first request.
+    has_begun: bool,
     /// Number of allowed requests in progress.
     requests: u32,
     /// Whether a write waits for the client to read.
@@ -121,6 +123,7 @@ impl Seat {
             moved: now,
             allowed: false,
             has_public: false,
+            has_begun: false,
             requests: 0,
             sending: false,
             evicted: false,
@@ -149,6 +152,12 @@ impl Seat {
         self.state().has_public = true;
     }
 
+    /// Notes that the client has begun with the protocol. The connection may then be idle as long as one with
+    /// an allowed request, but it is evicted like one without.
+    pub(crate) fn note_begun(&self) {
+        self.state().has_begun = true;
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -165,7 +174,7 @@ impl Seat {
 impl State {
     /// Returns when the connection is closed unless there is I/O first.
     fn ends(&self, times: &Times) -> Instant {
-        match (self.allowed, self.has_public) {
+        match (self.allowed || self.has_begun, self.has_public) {
             (true, _) => self.moved + times.idle_max,
             (false, true) => self.moved + times.unknown_max,
             (false, false) => self.accepted + times.unknown_max,
@@ -208,12 +217,15 @@ pub(crate) struct Bounded {
     free: Arc<Semaphore>,
     seats: Vec<Seat>,
     times: Times,
+    /// What it is, for the log.
+    name: &'static str,
 }
 
 impl Bounded {
-    pub(crate) fn new(listener: Socket) -> Bounded {
+    /// `name` is what it is, for the log.
+    pub(crate) fn new(listener: Socket, name: &'static str) -> Bounded {
         let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        Bounded { listener, free, seats: Vec::new(), times: TIMES }
+        Bounded { listener, free, seats: Vec::new(), times: TIMES, name }
     }
 
     /// Returns a slot for one more connection, evicting an idle one if all are in use. Waits while all
@@ -243,7 +255,7 @@ impl Bounded {
 
 impl Listener for Bounded {
     type Io = Connection;
-    // The peer's address is irrelevant (all are of this machine); the connection's state is needed.
+    // Handlers need the connection's state, and not the peer's address.
     type Addr = Seat;
 
     async fn accept(&mut self) -> (Connection, Seat) {
@@ -264,7 +276,7 @@ impl Listener for Bounded {
                     );
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the admin API cannot accept a connection");
+                    tracing::warn!(%error, "{} cannot accept a connection", self.name);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -395,7 +407,7 @@ mod tests {
     async fn bounded(times: Times) -> (Bounded, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        (Bounded { times, ..Bounded::new(Socket::Tcp(listener)) }, address)
+        (Bounded { times, ..Bounded::new(Socket::Tcp(listener), "a test") }, address)
     }
 
     /// As many connections as there may be, and their clients.
@@ -490,6 +502,19 @@ mod tests {
         assert_eq!(seat.state().ends(&TIMES), later + TIMES.unknown_max);
         let order = seat.state().eviction_order(&TIMES, later);
         assert_eq!(order, Some((false, begun)), "as one without an allowed request");
+    }
+
+    #[test]
+    fn a_client_that_has_begun_may_wait_and_is_evicted_as_one_without_a_request() {
+        let begun = Instant::now();
+        let seat = Seat::new(begun, Presented::default());
+        seat.note_begun();
+        assert_eq!(seat.state().ends(&TIMES), begun + TIMES.idle_max);
+        let later = begun + TIMES.unknown_evicted_after;
+        assert_eq!(seat.state().eviction_order(&TIMES, later), Some((false, begun)));
+        let working = seat.request();
+        assert_eq!(seat.state().eviction_order(&TIMES, later + TIMES.idle_max), None);
+        drop(working);
     }
 
     #[test]

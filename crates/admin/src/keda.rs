@@ -15,25 +15,31 @@ use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use axum::serve::Listener as _;
 use bytes::Bytes;
 use h2::server::SendResponse;
-use h2::{Ping, PingPong, RecvStream, SendStream};
+use h2::{Ping, PingPong, Reason, RecvStream, SendStream};
 use model::{AutoscalerListener, ListenerTls};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::rustls::ServerConfig;
 
-use crate::bounded::{Bounded, Connection, Seat, Socket};
+use crate::bounded::{Bounded, Connection, Seat, Socket, Working};
 use crate::numbers::{self, Numbers};
 use crate::side_listener::{self, Handle, OpenError};
 use crate::{Exposed, STOP_MAX};
 
-/// Maximum number of streams of a connection. KEDA uses one connection for all objects that name one address.
-const STREAMS_MAX: u32 = 256;
-/// Maximum number of calls of `StreamIsActive` over all connections.
+/// Maximum number of calls of `StreamIsActive` over all connections, and on one of them. KEDA uses one connection
+/// for all objects that name one address.
 const FOLLOWED_MAX: usize = 1_024;
+const FOLLOWED_OF_CONNECTION_MAX: usize = 512;
+/// Maximum number of other calls over all connections.
+const CALLS_MAX: usize = 512;
+/// Maximum number of streams of a connection: besides those that are followed, there is room for other calls.
+const STREAMS_MAX: u32 = FOLLOWED_OF_CONNECTION_MAX as u32 + 128;
 const FIELDS_MAX_BYTES: u32 = 8_192;
 /// Maximum time from a call's head to the end of its body.
-const BODY_MAX: Duration = Duration::from_secs(10);
+const BODY_MAX: Duration = Duration::from_secs(3);
+/// Maximum time until a client has room for a message.
+const SEND_MAX: Duration = Duration::from_secs(10);
 /// Maximum time until a client has begun with HTTP/2.
 const BEGIN_MAX: Duration = Duration::from_secs(3);
 /// Interval between pings, so that a connection without calls is kept and one without a client is not.
@@ -85,7 +91,7 @@ fn config(tls: &ListenerTls) -> Result<Arc<ServerConfig>, tls::Mistake> {
     tls::server(tls, &[b"h2"])
 }
 
-/// Starts the listener on a thread of its own.
+/// Starts the listener on its own thread.
 ///
 /// # Errors
 /// The system grants no thread, or no event loop.
@@ -100,21 +106,31 @@ pub fn start(door: Door, exposed: Exposed) -> io::Result<Handle> {
 #[derive(Clone)]
 struct Shared {
     numbers: watch::Receiver<Numbers>,
-    /// For calls that follow a number.
-    followed: Arc<Semaphore>,
+    /// For calls that follow a number: those of all connections, and those of this one.
+    followed: [Arc<Semaphore>; 2],
+    /// For other calls.
+    calls: Arc<Semaphore>,
     stopped: watch::Receiver<bool>,
 }
 
 async fn serve(socket: Socket, exposed: Exposed, mut stopped: watch::Receiver<bool>) {
     let (sender, numbers) = watch::channel(Arc::new(numbers::read(&exposed)));
     let followed = Arc::new(Semaphore::new(FOLLOWED_MAX));
-    let shared = Shared { numbers, followed, stopped: stopped.clone() };
+    let calls = Arc::new(Semaphore::new(CALLS_MAX));
+    let stop = stopped.clone();
     let mut connections = JoinSet::new();
     let accepting = async {
-        let mut listener = Bounded::new(socket);
+        let mut listener = Bounded::new(socket, "the listener for KEDA");
         loop {
             let (stream, seat) = listener.accept().await;
-            connections.spawn(connection(stream, seat, shared.clone()));
+            let of_connection = Arc::new(Semaphore::new(FOLLOWED_OF_CONNECTION_MAX));
+            let shared = Shared {
+                numbers: numbers.clone(),
+                followed: [Arc::clone(&followed), of_connection],
+                calls: Arc::clone(&calls),
+                stopped: stop.clone(),
+            };
+            connections.spawn(connection(stream, seat, shared));
             while connections.try_join_next().is_some() {}
         }
     };
@@ -140,7 +156,7 @@ async fn connection(stream: Connection, seat: Seat, shared: Shared) {
     let begun = timeout(BEGIN_MAX, settings.handshake::<_, Bytes>(stream)).await;
     let Ok(Ok(mut connection)) = begun else { return };
     // A client may wait for half a minute before its first call.
-    drop(seat.request());
+    seat.note_begun();
     let pings = connection.ping_pong();
     let alive = async {
         match pings {
@@ -157,7 +173,7 @@ async fn connection(stream: Connection, seat: Seat, shared: Shared) {
         tokio::select! {
             accepted = connection.accept() => {
                 let Some(Ok((request, respond))) = accepted else { return };
-                calls.spawn(call(request, respond, shared.clone()));
+                calls.spawn(call(request, respond, shared.clone(), seat.request()));
                 while calls.try_join_next().is_some() {}
             }
             _ = stopped.wait_for(|stop| *stop), if !is_stopping => {
@@ -180,17 +196,25 @@ async fn keep_alive(mut pings: PingPong) {
 }
 
 /// Serves one call. What fails in between is the end of the connection or of the stream.
-async fn call(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, shared: Shared) {
-    let answered = match answer(request, &shared).await {
+/// `_working` counts it for its connection, which is not evicted meanwhile.
+async fn call(
+    request: Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+    shared: Shared,
+    _working: Working,
+) {
+    let answer = if let Ok(_permit) = Arc::clone(&shared.calls).try_acquire_owned() {
+        answer(request, &shared).await
+    } else {
+        let message = format!("more than {CALLS_MAX} calls");
+        Err(Refusal::Grpc(Status::new(Code::ResourceExhausted, message)))
+    };
+    let answered = match answer {
         Ok(Answer::Once(message)) => once(&mut respond, message),
-        Ok(Answer::Stream(target)) => {
-            if let Ok(permit) = Arc::clone(&shared.followed).try_acquire_owned() {
-                follow(&mut respond, &target, shared, permit).await
-            } else {
-                let message = format!("more than {FOLLOWED_MAX} calls of StreamIsActive");
-                fail(&mut respond, &Status::new(Code::ResourceExhausted, message))
-            }
-        }
+        Ok(Answer::Stream(target)) => match follow_permits(&shared) {
+            Ok(permits) => follow(&mut respond, &target, shared, permits).await,
+            Err(status) => fail(&mut respond, &status),
+        },
         Err(Refusal::Grpc(status)) => fail(&mut respond, &status),
         Err(Refusal::Http(code)) => {
             let mut response = Response::new(());
@@ -203,6 +227,21 @@ async fn call(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, sh
     }
 }
 
+/// Returns what a call that follows a number holds.
+fn follow_permits(shared: &Shared) -> Result<[OwnedSemaphorePermit; 2], Status> {
+    let [of_all, of_connection] = &shared.followed;
+    let permit = |of: &Arc<Semaphore>, max: usize, on: &str| {
+        Arc::clone(of).try_acquire_owned().map_err(|_| {
+            let message = format!("more than {max} calls of StreamIsActive{on}");
+            Status::new(Code::ResourceExhausted, message)
+        })
+    };
+    Ok([
+        permit(of_connection, FOLLOWED_OF_CONNECTION_MAX, " on one connection")?,
+        permit(of_all, FOLLOWED_MAX, "")?,
+    ])
+}
+
 async fn answer(request: Request<RecvStream>, shared: &Shared) -> Result<Answer, Refusal> {
     let (head, body) = request.into_parts();
     let field = |name: HeaderName| head.headers.get(name).map(HeaderValue::as_bytes);
@@ -212,6 +251,8 @@ async fn answer(request: Request<RecvStream>, shared: &Shared) -> Result<Answer,
         encoding: field(GRPC_ENCODING),
     })?;
     let method = Method::of(head.uri.path()).map_err(Refusal::Grpc)?;
+    // It may have thousands of bytes.
+    drop(head);
     let body = timeout(BODY_MAX, collect(body)).await.unwrap_or_else(|_| {
         let message = format!("no whole request within {} s", BODY_MAX.as_secs());
         Err(Status::new(Code::DeadlineExceeded, message))
@@ -278,7 +319,7 @@ async fn follow(
     respond: &mut SendResponse<Bytes>,
     target: &Target,
     mut shared: Shared,
-    _permit: OwnedSemaphorePermit,
+    _permits: [OwnedSemaphorePermit; 2],
 ) -> Result<(), h2::Error> {
     let mut stream = respond.send_response(response(), false)?;
     let mut said = None;
@@ -288,8 +329,18 @@ async fn follow(
             Ok(active) if active.is_some() && active != said => {
                 said = active;
                 let Some(active) = active else { continue };
-                if !send(&mut stream, keda::is_active(active)).await? {
-                    return Ok(());
+                let sending = timeout(SEND_MAX, send(&mut stream, keda::is_active(active)));
+                tokio::select! {
+                    sent = sending => {
+                        let Ok(sent) = sent else {
+                            stream.send_reset(Reason::CANCEL);
+                            return Ok(());
+                        };
+                        if !sent? {
+                            return Ok(());
+                        }
+                    }
+                    _ = shared.stopped.wait_for(|stop| *stop) => break stopping(),
                 }
             }
             Ok(_) => {}

@@ -257,7 +257,7 @@ impl Handle {
     }
 }
 
-/// Starts the API on a thread of its own. Fails on a listener that is not on loopback
+/// Starts the API on its own thread. Fails on a listener that is not on loopback
 /// ([`check_address`] tells before binding) and when the system grants no thread.
 ///
 /// # Errors
@@ -288,11 +288,17 @@ pub fn start(door: Door, exposed: Exposed) -> io::Result<Handle> {
     let app = api::router(exposed.into_context(stopped.clone()), port, access);
     let thread = std::thread::Builder::new()
         .name("weir-admin".to_owned())
-        .spawn(move || runtime.block_on(serve(socket, app, stopped)))?;
+        .spawn(move || runtime.block_on(serve("the admin API", socket, app, stopped)))?;
     Ok(Handle { address, file, stop, thread })
 }
 
-async fn serve(socket: bounded::Socket, app: axum::Router, stopped: watch::Receiver<bool>) {
+/// Serves requests until it shall stop. `name` is what the listener is, for the log.
+async fn serve(
+    name: &'static str,
+    socket: bounded::Socket,
+    app: axum::Router,
+    stopped: watch::Receiver<bool>,
+) {
     let stop_requested = |mut stopped: watch::Receiver<bool>| async move {
         // An error means that the handle is gone, which is the same wish.
         let _ = stopped.wait_for(|stop| *stop).await;
@@ -300,15 +306,15 @@ async fn serve(socket: bounded::Socket, app: axum::Router, stopped: watch::Recei
     let until_stopped = stop_requested(stopped.clone());
     let app = app.into_make_service_with_connect_info::<bounded::Seat>();
     let serving =
-        axum::serve(bounded::Bounded::new(socket), app).with_graceful_shutdown(until_stopped);
+        axum::serve(bounded::Bounded::new(socket, name), app).with_graceful_shutdown(until_stopped);
     let too_long = async {
         stop_requested(stopped).await;
         tokio::time::sleep(STOP_MAX).await;
     };
     tokio::select! {
         result = serving => if let Err(error) = result {
-            tracing::error!(%error, "the admin API ended");
+            tracing::error!(%error, "{name} ended");
         },
-        () = too_long => tracing::debug!("the admin API left requests unfinished"),
+        () = too_long => tracing::debug!("{name} left requests unfinished"),
     }
 }

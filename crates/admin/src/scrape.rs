@@ -71,7 +71,7 @@ impl AsFd for Door {
     }
 }
 
-/// Starts the listener on a thread of its own.
+/// Starts the listener on its own thread.
 ///
 /// # Errors
 /// The system grants no thread, or no event loop.
@@ -79,7 +79,7 @@ pub fn start(door: Door, exposed: Exposed) -> io::Result<Handle> {
     let Door { listener, token, tls } = door;
     side_listener::start("weir-metrics", (listener, tls), config, move |socket, stopped| {
         let app = router(exposed.into_context(stopped.clone()), Access::new(token));
-        serve(socket, app, stopped)
+        serve("the listener for metrics", socket, app, stopped)
     })
 }
 

@@ -102,7 +102,7 @@ impl Handle {
     }
 }
 
-/// Starts the listener on a thread of its own with this name. `serve` gets its socket, and when to stop.
+/// Starts the listener on its own thread with this name. `serve` gets its socket, and when to stop.
 ///
 /// # Errors
 /// The system grants no thread, or no event loop.

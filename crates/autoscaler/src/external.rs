@@ -8,8 +8,10 @@ use crate::selector::Selector;
 use crate::service::{GROUP, METRIC, Number, Scaled, VERSION};
 
 const GROUP_VERSION: &str = "external.metrics.k8s.io/v1beta1";
-/// The most items in an answer.
+/// Maximum number of items in an answer.
 const ITEMS_MAX: usize = 1_000;
+/// Maximum length of a path. Paths of the API are shorter.
+pub const PATH_MAX_BYTES: usize = 512;
 /// The media type of the discovery of several groups at once.
 pub const DISCOVERY_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -143,11 +145,12 @@ pub fn discovery(of: Discovery, is_aggregated: bool) -> Value {
     }
 }
 
-/// Returns the values of a metric: one for each service that is selected, is seen in the namespace, and has a number.
-/// `time` is now, as RFC 3339 has it.
+/// Returns the values of a metric: one for each service that is selected and seen in the namespace. None if one of them
+/// has no number: a HorizontalPodAutoscaler adds the values, and would take a part for the whole. `time` is now, as RFC
+/// 3339 has it.
 ///
 /// # Errors
-/// There is no such metric, or the selector has a mistake: a status.
+/// There is no such metric, or the selector has a mistake or selects too many services: a status.
 pub fn values(
     (namespace, name): (&str, &str),
     selector: Option<&str>,
@@ -161,11 +164,17 @@ pub fn values(
     let selector = Selector::parse(selector.unwrap_or_default())
         .map_err(|wrong| (400, status(400, &format!("labelSelector: {wrong}"))))?;
     let selected = services.iter().filter(|one| one.is_in(namespace) && selector.selects(one));
-    let numbered = selected.filter_map(|one| match one.number {
+    let selected: Vec<_> = selected.collect();
+    if selected.len() > ITEMS_MAX {
+        let message = format!("more than {ITEMS_MAX} services match; select fewer services");
+        return Err((400, status(400, &message)));
+    }
+    let numbered = selected.into_iter().map(|one| match one.number {
         Number::Known(number) => Some((one, number)),
         Number::Unmeasured | Number::Unlimited => None,
     });
-    let items = numbered.take(ITEMS_MAX).map(|(one, number)| {
+    let numbered = numbered.collect::<Option<Vec<_>>>().unwrap_or_default();
+    let items = numbered.into_iter().map(|(one, number)| {
         let labels = one.labels().into_iter().map(|(key, value)| (key.to_owned(), json!(value)));
         json!({
             "metricName": METRIC,
@@ -263,7 +272,9 @@ mod tests {
         };
         assert_eq!(names("shop", "service=web"), ["\"web\" \"2\""]);
         assert_eq!(names("other", "service=web"), ["\"web\" \"3\""]);
-        assert_eq!(names("third", ""), ["\"listings\" \"13\""]);
+        assert_eq!(names("third", "service=listings"), ["\"listings\" \"13\""]);
+        assert_eq!(names("third", ""), [""; 0], "one has no number");
+        assert_eq!(names("third", "service!=new"), ["\"listings\" \"13\""]);
         assert_eq!(names("shop", "service=new"), [""; 0]);
         let list = values(("shop", METRIC), Some("port=80"), &services, "2026-11-30T00:00:00Z");
         let expected = json!({
@@ -283,6 +294,12 @@ mod tests {
         };
         assert_eq!(code("other", ""), 404);
         assert_eq!(code(METRIC, "a b"), 400);
+        let many: Vec<_> =
+            (0..=ITEMS_MAX).map(|one| scaled(&format!("s{one}"), Number::Known(1))).collect();
+        let (code, status) = values(("shop", METRIC), None, &many, "now").unwrap_err();
+        assert_eq!(code, 400, "{status}");
+        let list = values(("shop", METRIC), None, &many[1..], "now").unwrap();
+        assert_eq!(list["items"].as_array().map(Vec::len), Some(ITEMS_MAX));
     }
 
     #[test]

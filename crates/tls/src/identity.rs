@@ -23,11 +23,17 @@ pub fn identity(certificate: &[u8]) -> Option<String> {
     (!text.is_empty() && text.len() <= IDENTITY_BYTES_MAX).then_some(text)
 }
 
-/// Returns the common name in the subject of a certificate in DER, if it has one and that is text
-/// of at most 2,048 bytes.
+/// Returns the common name in the subject of a certificate in DER; an empty text if it has none. `None` if
+/// it has several, since implementations differ in which of them counts, or if it is not text of at most
+/// 2,048 bytes.
 pub fn common_name(certificate: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let name = certificate.subject().iter_common_name().next()?.as_str().ok()?;
+    let mut names = certificate.subject().iter_common_name();
+    let name = match (names.next(), names.next()) {
+        (None, _) => "",
+        (Some(only), None) => only.as_str().ok()?,
+        (Some(_), Some(_)) => return None,
+    };
     (name.len() <= IDENTITY_BYTES_MAX).then(|| name.to_owned())
 }
 
@@ -178,6 +184,28 @@ mod tests {
         ] {
             assert_eq!(escaped(value), expected, "{value:?}");
         }
+    }
+
+    #[test]
+    fn only_one_common_name_is_unambiguous() {
+        for (names, expected) in
+            [(&[][..], Some("")), (&["proxy"], Some("proxy")), (&["proxy", "other"], None)]
+        {
+            let mut params = rcgen::CertificateParams::default();
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            for (index, name) in names.iter().enumerate() {
+                // rcgen keeps one value of each type.
+                let kind = match index {
+                    0 => rcgen::DnType::CommonName,
+                    _ => rcgen::DnType::CustomDnType(vec![2, 5, 4, 3]),
+                };
+                params.distinguished_name.push(kind, *name);
+            }
+            let key = rcgen::KeyPair::generate().unwrap();
+            let certificate = params.self_signed(&key).unwrap();
+            assert_eq!(common_name(certificate.der()).as_deref(), expected, "{names:?}");
+        }
+        assert_eq!(common_name(b""), None);
     }
 
     #[test]

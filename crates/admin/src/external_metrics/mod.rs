@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use autoscaler::access::{FrontProxy, Review, Verdict};
-use autoscaler::external::{self, Asked, DISCOVERY_TYPE, Discovery};
+use autoscaler::external::{self, Asked, DISCOVERY_TYPE, Discovery, PATH_MAX_BYTES};
 use axum::Router;
 use axum::extract::{ConnectInfo, Query, Request, State};
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
@@ -40,7 +40,7 @@ pub type Ask = Arc<
 pub struct Delegate {
     /// Asks it a question.
     pub ask: Ask,
-    /// How its front proxy proves itself, as last read; `None`: not read yet.
+    /// How its front proxy authenticates, as last read; `None`: unknown.
     pub front_proxy: watch::Receiver<Option<Arc<FrontProxy>>>,
 }
 
@@ -80,7 +80,7 @@ fn config(tls: &ListenerTls) -> Result<Arc<ServerConfig>, tls::Mistake> {
     tls::server_asking_any_client(tls, &[b"http/1.1"])
 }
 
-/// Starts the listener on a thread of its own.
+/// Starts the listener on its own thread.
 ///
 /// # Errors
 /// The system grants no thread, or no event loop.
@@ -107,7 +107,7 @@ async fn serve(
     let shared = Shared { exposed: exposed.clone(), numbers, admission };
     let app =
         Router::new().fallback(answer).with_state(Arc::new(shared)).layer(from_fn(api::harden));
-    let serving = serve_http(socket, app, stopped);
+    let serving = serve_http("the listener for external metrics", socket, app, stopped);
     tokio::pin!(serving);
     tokio::select! {
         () = &mut serving => return,
@@ -124,6 +124,10 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         return failure(405, "only GET is allowed");
     }
     let path = head.uri.path();
+    // Before the API server is asked, since its answers are remembered by the path.
+    if path.len() > PATH_MAX_BYTES {
+        return not_found();
+    }
     let asked = external::asked(path);
     // Until the answer is there, so that the connection is not evicted.
     let working = match (asked.wish(path), &seat) {
@@ -142,7 +146,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         Asked::Health => health(path, &shared.exposed),
         Asked::Discovery(of) => discovery(of, &head.headers),
         Asked::Metric { namespace, name } => values((namespace, name), &head.uri, &shared),
-        Asked::Nothing => failure(404, "the server could not find the requested resource"),
+        Asked::Nothing => not_found(),
     };
     drop(working);
     response
@@ -184,6 +188,10 @@ fn values(metric: (&str, &str), uri: &Uri, shared: &Shared) -> Response {
         Ok(list) => json(StatusCode::OK, &list, "application/json"),
         Err((code, status)) => json(status_of(code), &status, "application/json"),
     }
+}
+
+fn not_found() -> Response {
+    failure(404, "the server could not find the requested resource")
 }
 
 fn failure(code: u16, message: &str) -> Response {

@@ -190,3 +190,38 @@ async fn a_stream_has_every_change_and_ends_with_the_listener() {
         assert_eq!(trailers["grpc-status"], "14");
     }
 }
+
+#[tokio::test]
+async fn numbers_are_read_on_a_connection_whose_followed_streams_are_at_the_limit() {
+    const FOLLOWED_MAX: usize = 512;
+    let wanted = Wanted::default();
+    let clear = AutoscalerListener { tls: None, ..listener(&authority("ca")) };
+    let running = start(Door::open(&clear, None).unwrap(), wanted.exposed()).unwrap();
+    let mut client = connect(TcpStream::connect(running.address()).await.unwrap()).await;
+    let listings = scaled_object(&[("service", "listings")]);
+    let mut followed = Vec::new();
+    for _ in 0..FOLLOWED_MAX {
+        client = client.ready().await.unwrap();
+        let head = request("StreamIsActive").body(()).unwrap();
+        let (response, mut stream) = client.send_request(head, false).unwrap();
+        stream.send_data(listings.clone().into(), true).unwrap();
+        let mut body = timeout(LONG, response).await.unwrap().unwrap().into_body();
+        assert_eq!(next(&mut body).await, Some(frame(&[8, 1])));
+        followed.push(body);
+    }
+    client = client.ready().await.unwrap();
+    let answer = call(&mut client, request("StreamIsActive"), listings.clone()).await;
+    assert_eq!(answer, (200, Vec::new(), Some("8".to_owned())), "one too many");
+    let text = |tag: u8, bytes: &[u8]| [&[tag, u8::try_from(bytes.len()).unwrap()], bytes].concat();
+    let name = text(0x12, b"weir_service_wanted_servers");
+    let message = [text(0x0a, &listings[5..]), name].concat();
+    client = client.ready().await.unwrap();
+    let (_, body, status) = call(&mut client, request("GetMetrics"), frame(&message)).await;
+    assert_eq!(status.as_deref(), Some("0"));
+    assert!(body.len() > 5, "{body:?}");
+    // Another connection has its own limit.
+    let mut other = follow(running.address(), "listings").await;
+    assert_eq!(next(&mut other).await, Some(frame(&[8, 1])));
+    drop(followed);
+    running.stop();
+}

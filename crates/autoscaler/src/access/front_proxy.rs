@@ -1,4 +1,4 @@
-//! How the API server's front proxy proves itself, and how it names users: ConfigMap
+//! How the API server's front proxy authenticates, and how it names users: ConfigMap
 //! `kube-system/extension-apiserver-authentication`.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ impl FrontProxy {
     /// Reads the ConfigMap.
     ///
     /// # Errors
-    /// It does not say how the front proxy proves itself: one line.
+    /// It does not say how the front proxy authenticates: one line.
     pub fn read(config_map: &Value) -> Result<FrontProxy, String> {
         let data = &config_map["data"];
         let authorities = data["requestheader-client-ca-file"].as_str().unwrap_or_default();
@@ -114,6 +114,8 @@ fn decoded(key: &str) -> String {
     let mut rest = key.as_bytes();
     while let [first, after @ ..] = rest {
         let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        // `from_str_radix` would also accept a sign.
+        let digits = digits.filter(|it| it.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let byte = digits.filter(|_| *first == b'%').and_then(|it| u8::from_str_radix(it, 16).ok());
         bytes.push(byte.unwrap_or(*first));
         rest = after.get(if byte.is_some() { 2.. } else { 0.. }).unwrap_or_default();
@@ -157,9 +159,15 @@ mod tests {
 
     #[test]
     fn keys_are_decoded() {
-        for (key, expected) in
-            [("a%2fb", "a/b"), ("%", "%"), ("%2", "%2"), ("%zz", "%zz"), ("%ff", "%ff"), ("", "")]
-        {
+        for (key, expected) in [
+            ("a%2fb", "a/b"),
+            ("%", "%"),
+            ("%2", "%2"),
+            ("%zz", "%zz"),
+            ("%+f", "%+f"),
+            ("%ff", "%ff"),
+            ("", ""),
+        ] {
             assert_eq!(decoded(key), expected);
         }
     }

@@ -1,7 +1,7 @@
 //! Who a client of the external metrics API is, and what it may read: delegated to the API server, as in all aggregated
 //! APIs.
 //!
-//! The API server's front proxy proves itself with a certificate and names the user in fields of its requests. Others
+//! The API server's front proxy authenticates with a client certificate and names the user in fields of its requests. Others
 //! present a token, which the API server reviews (TokenReview). Then the API server decides what the user may read
 //! (SubjectAccessReview). Everything that fails denies.
 
@@ -93,7 +93,7 @@ pub enum Claim {
 /// Fields that name a user count only from the front proxy; from all others they are ignored.
 ///
 /// # Errors
-/// It is nobody: why, for people. The status is 401.
+/// The client cannot be identified: the reason, as text. The status is 401.
 pub fn claim(
     certificate: &Certificate,
     fields: &[(&str, &[u8])],

@@ -58,6 +58,7 @@ weir.dev/ingress-controller
 
 {{/* The table [kubernetes], which takes effect at the start of a Pod only. */}}
 {{- define "weir.kubernetes" -}}
+{{- include "weir.checkPorts" . -}}
 [kubernetes]
 controller = {{ .Values.controllerName | quote }}
 namespace = {{ .Release.Namespace | quote }}
@@ -77,6 +78,30 @@ external_metrics = { address = "[::]:{{ int .Values.externalMetrics.port }}", tl
 {{- if or .Values.fleet.enabled .Values.externalMetrics.enabled .Values.keda.enabled -}}
 true
 {{- end -}}
+{{- end -}}
+
+{{/* Refuses ports of the Pods that collide. */}}
+{{- define "weir.checkPorts" -}}
+{{- $seen := dict (toString (int .Values.metrics.port)) "metrics.port" -}}
+{{- range $table := list "externalMetrics" "keda" -}}
+{{- $values := get $.Values $table -}}
+{{- if $values.enabled -}}
+{{- $name := printf "%s.port" $table -}}
+{{- $port := int $values.port -}}
+{{- if and (ge $port (int $.Values.ports.first)) (le $port (int $.Values.ports.last)) -}}
+{{- fail (printf "%s is %d, which is between ports.first and ports.last: choose a port outside of them" $name $port) -}}
+{{- end -}}
+{{- with get $seen (toString $port) -}}
+{{- fail (printf "%s is %d, as %s: choose another port" $name $port .) -}}
+{{- end -}}
+{{- $_ := set $seen (toString $port) $name -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The Secret with the fleet's key. */}}
+{{- define "weir.fleetSecret" -}}
+{{- .Values.fleet.secretName | default (printf "%s-fleet" (include "weir.fullname" .)) -}}
 {{- end -}}
 
 {{/* The Secret with the certificate for external metrics. */}}

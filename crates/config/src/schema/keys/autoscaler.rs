@@ -1,4 +1,5 @@
-//! The keys of `[keda]` and of `external_metrics`: from where autoscalers read how many servers services should have.
+//! The keys of `[keda]` and of `external_metrics`: listeners from which autoscalers read how many servers services
+//! should have.
 
 use super::ADDRESS;
 use super::tls::LISTENER_TLS;

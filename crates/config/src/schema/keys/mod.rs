@@ -187,8 +187,8 @@ pub(crate) static TOP: TableSpec = TableSpec {
         key(
             "keda",
             Kind::Table(&KEDA),
-            Absent::Then("KEDA cannot ask Weir"),
-            "From where KEDA reads how many servers services should have.",
+            Absent::Then("no listener for KEDA"),
+            "A listener from which KEDA reads how many servers services should have.",
         ),
         key(
             "user",

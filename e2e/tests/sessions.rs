@@ -108,7 +108,8 @@ fn a_weighted_split_keeps_each_client_at_its_server() {
     let clients: Vec<Client> = (0..12).map(|_| Client::new(front)).collect();
     let servers: HashSet<&str> = clients.iter().map(|client| &*client.server).collect();
     // The chance that all are of one service is 1 in 2048.
-    assert!(servers.len() > 1, "{servers:?}");
+    let of_v1 = clients.iter().filter(|client| client.is_of_v1()).count();
+    assert!((1..clients.len()).contains(&of_v1), "{servers:?}");
     assert!(clients.iter().all(|client| client.stays(front, 100)));
 
     scene.file("weir.toml", config(&scene, "", ([0, 1], affinity)));
@@ -208,8 +209,8 @@ fn sessions_end_by_their_times() {
     });
     assert!(client.is_unbound(front));
 
-    // Each use makes it last for another five seconds, up to the lifetime.
-    let affinity = "cookie = \"s\", lifetime_max = \"1h\", idle_max = \"5s\"";
+    // Each use makes it last for another ten seconds, up to the lifetime.
+    let affinity = "cookie = \"s\", lifetime_max = \"1h\", idle_max = \"10s\"";
     scene.file("weir.toml", config(&scene, "", ([1, 1], affinity)));
     assert_eq!(weir.ask("/api/v1/reload").status, 200);
     let first = Client::new(front);

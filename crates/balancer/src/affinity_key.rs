@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, fchown};
 use std::path::Path;
 
-use model::{Action, AffinityKey, Snapshot};
+use model::{Action, AffinityKey, Route, RouteAffinity, Snapshot};
 use os::secret_file::{self, Links, SecretError};
 
 use crate::state_directory;
@@ -52,6 +52,12 @@ pub(crate) fn ensure(
         other => other,
     };
     registry.set_affinity_key(key.map_err(|error| error.to_string())?);
+    if has_sessions_of_cluster(snapshot) {
+        tracing::warn!(
+            "routes of Kubernetes have sessions, and `affinity_key_file` is not set: each Pod of Weir has its own key and \
+             does not accept sessions of the others; with several Pods, put a key into a Secret and set `affinity_key_file`"
+        );
+    }
     Ok(())
 }
 
@@ -74,11 +80,23 @@ fn is_needed(snapshot: &Snapshot) -> bool {
         .services
         .iter()
         .filter_map(|service| service.affinity.as_ref().map(|affinity| &affinity.key_file));
-    let of_routes = snapshot.routes.iter().filter_map(|route| match &route.action {
-        Action::Forward(forward) => forward.affinity.as_ref().map(|affinity| &affinity.key_file),
-        Action::Redirect(_) | Action::Deny(_) | Action::Respond(_) => None,
-    });
+    let of_routes = snapshot.routes.iter().filter_map(|route| Some(&affinity(route)?.key_file));
     snapshot.affinity_key_file.is_none() && of_services.chain(of_routes).any(Option::is_none)
+}
+
+/// Returns whether a route from Kubernetes has affinity: its objects cannot name a file with a key.
+fn has_sessions_of_cluster(snapshot: &Snapshot) -> bool {
+    // Only routes of the cluster's objects have an age.
+    let mut routes = snapshot.routes.iter().filter(|route| route.matches.age.is_some());
+    routes.any(|route| affinity(route).is_some())
+}
+
+/// Returns the affinity of a route.
+fn affinity(route: &Route) -> Option<&RouteAffinity> {
+    match &route.action {
+        Action::Forward(forward) => forward.affinity.as_deref(),
+        Action::Redirect(_) | Action::Deny(_) | Action::Respond(_) => None,
+    }
 }
 
 /// Why there is no key. Displays as one line.

@@ -137,7 +137,7 @@ impl Endpoints {
 
     /// Returns the server that an affinity cookie or a session names, if it is ready. Its tier and weight do not
     /// matter: a client bound to a server stays with it.
-    pub(crate) fn by_token(&self, token: u64) -> Option<&Arc<Endpoint>> {
+    pub fn by_token(&self, token: u64) -> Option<&Arc<Endpoint>> {
         let found = self.by_token.iter().find_map(|tokens| {
             let found = tokens.binary_search_by_key(&token, |entry| entry.0).ok()?;
             Some(tokens[found].1)

@@ -16,7 +16,7 @@ use crate::pick::Turn;
 pub enum Foreseen {
     /// It would go to this server.
     Server(Arc<Endpoint>),
-    /// It would wait in the queue: for this server, which its affinity cookie names, or for the first
+    /// It would wait in the queue: for this server, which its affinity names, or for the first
     /// with a free slot.
     Waits(Option<Arc<Endpoint>>),
     /// It would get no server, and end with this cause.

@@ -35,7 +35,6 @@ pub mod zones;
 
 mod admission;
 mod change;
-mod cookie_path;
 mod count;
 mod drain;
 mod elsewhere;
@@ -56,7 +55,6 @@ mod tests;
 
 pub use admission::{Admission, Ask, Refusal, Waiter};
 pub use change::ServerChange;
-pub use cookie_path::cookie_path;
 pub use endpoint::Endpoint;
 pub use endpoints::Endpoints;
 pub use limits::{Slots, Usage};

@@ -1,17 +1,15 @@
-//! The parts of a request that determine its service and server: the hash key, and the affinity cookie or
-//! session.
+//! The parts of a request that determine its service and server: the hash key, and the session or the
+//! cookie of a service's affinity.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-use model::{
-    Balance, Forward, HashOn, RouteAffinity, Service, ServiceId, SessionCarrier, Split, SplitTarget,
-};
+use model::{Balance, Forward, HashOn, Service, ServiceId, SessionCarrier, Split, SplitTarget};
 use wire::http1::RequestHead;
 
 use crate::registry::Published;
 use crate::route;
-use crate::session::{Session, SessionKey, service_token};
+use crate::session::{Session, service_token};
 use crate::token::{hash_key, hash_parameter, hash_path};
 
 /// How many cookies of one name are looked at: a browser sends one for each path that it has one for.
@@ -22,6 +20,8 @@ const COOKIES_MAX: usize = 4;
 pub struct Placement<'a> {
     /// The branch.
     pub branch: &'a Split,
+    /// Whether it was drawn by weight: no session chose its service.
+    pub is_drawn: bool,
     /// The server.
     pub bound: Bound,
 }
@@ -49,11 +49,13 @@ impl Bound {
 /// even if the weight is set to 0" (GEP-1619, Traffic Splitting). If the server is not ready, the session is over. The
 /// request still takes a branch of the same service, unless that has the weight 0 or no server: versions
 /// of an application that share a route should not be mixed more than necessary.
+///
+/// A browser may have several cookies of the name. The first whose server is ready counts, else the first whose service is.
 pub fn place<'a>(
     published: &Published,
     forward: &'a Forward,
     request: &RequestHead,
-    wall: impl FnOnce() -> Duration,
+    wall: impl Fn() -> Duration,
     rng: &mut fastrand::Rng,
 ) -> Placement<'a> {
     let Some(affinity) = &forward.affinity else {
@@ -62,14 +64,28 @@ pub fn place<'a>(
             SplitTarget::Service(id) => Bound::of_service(published.snapshot.service(id), request),
             SplitTarget::Deny(_) => Bound::default(),
         };
-        return Placement { branch, bound };
+        return Placement { branch, is_drawn: true, bound };
     };
     let key = published.session_key(affinity);
-    let placed = session(affinity, &key, request)
-        .filter(|session| session.holds(affinity, wall()))
-        .and_then(|session| placed_by(&session, published, forward));
-    placed.unwrap_or_else(|| Placement {
+    let mut without_server = None;
+    let mut try_value = |value: &[u8]| {
+        let session = key.open(value).filter(|session| session.holds(affinity, wall()))?;
+        let placed = placed_by(&session, published, forward)?;
+        if placed.bound.session.is_none() {
+            without_server = without_server.or(Some(placed));
+            return None;
+        }
+        Some(placed)
+    };
+    let placed = match &affinity.carrier {
+        SessionCarrier::Cookie { name, .. } => {
+            request.cookies(name).take(COOKIES_MAX).find_map(try_value)
+        }
+        SessionCarrier::Field(name) => request.field(name).and_then(&mut try_value),
+    };
+    placed.or(without_server).unwrap_or_else(|| Placement {
         branch: route::split(forward, rng),
+        is_drawn: true,
         bound: Bound::default(),
     })
 }
@@ -82,30 +98,30 @@ fn placed_by<'a>(
 ) -> Option<Placement<'a>> {
     let is_its =
         |id: ServiceId| service_token(&published.snapshot.service(id).name) == session.service;
-    let mut of_service = forward.to.iter().filter_map(|branch| match branch.to {
-        SplitTarget::Service(id) if is_its(id) => Some((branch, id)),
-        SplitTarget::Service(_) | SplitTarget::Deny(_) => None,
-    });
-    let (first, id) = of_service.next()?;
-    let weighted = (first.weight > 0).then_some(first);
-    let weighted = weighted.or_else(|| of_service.map(|(one, _)| one).find(|one| one.weight > 0));
+    let of_service = || {
+        forward.to.iter().filter_map(|branch| match branch.to {
+            SplitTarget::Service(id) if is_its(id) => Some((branch, id)),
+            SplitTarget::Service(_) | SplitTarget::Deny(_) => None,
+        })
+    };
+    let (_, id) = of_service().next()?;
+    let total: u64 = of_service().map(|(branch, _)| u64::from(branch.weight)).sum();
+    // Without weights, the shares are equal.
+    let weight = |branch: &Split| if total == 0 { 1 } else { u64::from(branch.weight) };
+    let mut at = session.fixed() % of_service().map(|(branch, _)| weight(branch)).sum::<u64>();
+    // Branches of one service differ in what they change in messages: a session keeps to one of them.
+    let (branch, _) = of_service().find(|(branch, _)| {
+        let is_here = at < weight(branch);
+        at = at.saturating_sub(weight(branch));
+        is_here
+    })?;
     let endpoints = published.service(id).endpoints();
     if endpoints.by_token(session.server).is_some() {
         let bound = Bound { server: Some(session.server), session: Some(*session) };
-        return Some(Placement { branch: weighted.unwrap_or(first), bound });
+        return Some(Placement { branch, is_drawn: false, bound });
     }
-    let branch = weighted.filter(|_| !endpoints.eligible.is_empty())?;
-    Some(Placement { branch, bound: Bound::default() })
-}
-
-/// Returns the session in the cookie or field of a request, whether or not it still holds.
-fn session(affinity: &RouteAffinity, key: &SessionKey, request: &RequestHead) -> Option<Session> {
-    match &affinity.carrier {
-        SessionCarrier::Cookie { name, .. } => {
-            request.cookies(name).take(COOKIES_MAX).find_map(|value| key.open(value))
-        }
-        SessionCarrier::Field(name) => key.open(request.field(name)?),
-    }
+    let is_open = total > 0 && !endpoints.eligible.is_empty();
+    is_open.then_some(Placement { branch, is_drawn: false, bound: Bound::default() })
 }
 
 /// Returns the key by which `hash` places this request, if the service hashes and the request has

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use model::{AffinityKey, RouteAffinity};
 
-use crate::token::{hash_key, siphash};
+use crate::token::{hash_key, mix, siphash};
 
 /// How far ahead another balancer's clock may be: the start of a session that is later is not believed.
 const AHEAD_MAX_S: u32 = 60;
@@ -43,8 +43,10 @@ impl SessionKey {
     /// Derives the key for the sessions of an affinity.
     pub fn new(key: &AffinityKey, affinity: &RouteAffinity) -> SessionKey {
         let [tag_0, tag_1, pad_0, pad_1] = LABELS.map(|label| siphash(key.bytes(), label));
-        let scope = hash_key(affinity.scope.as_bytes());
-        SessionKey { tag: joined([tag_0, tag_1]), pad: joined([pad_0, pad_1]), scope }
+        let (tag, pad) = (joined([tag_0, tag_1]), joined([pad_0, pad_1]));
+        // Under the key, so that two scopes with the same hash cannot be found.
+        let scope = siphash(&tag, affinity.scope.as_bytes());
+        SessionKey { tag, pad, scope }
     }
 
     /// Returns the value for the client.
@@ -120,9 +122,8 @@ impl Session {
             && is_within(self.seen_s, idle_max)
     }
 
-    /// Returns the session that the client of a response from a server is to be told of, unless it knows it already:
-    /// a new one if it was not `asked` for or the request went to another server, or the same
-    /// one as used now if that counts.
+    /// Returns the session for the client of a response from a server, unless the client has it already: a new one if
+    /// the request had none (`asked`) or went to another server, or the same one with the time of this use if that is due.
     pub fn renewed(
         asked: Option<Session>,
         (service, server): (u64, u64),
@@ -138,11 +139,16 @@ impl Session {
         is_due.then(|| Session { seen_s: seconds(wall), ..same })
     }
 
-    /// Returns what is left of its lifetime, at least a second; `None`: it is not limited.
+    /// Returns the rest of its lifetime, at least a second; `None`: it is not limited.
     pub fn left(&self, affinity: &RouteAffinity, wall: Duration) -> Option<Duration> {
         let age_s = seconds(wall).saturating_sub(self.began_s);
         let left_s = |max: Duration| u64::from(seconds(max).saturating_sub(age_s).max(1));
         affinity.lifetime_max.map(|max| Duration::from_secs(left_s(max)))
+    }
+
+    /// Returns a number that stays the same while the session lasts, and differs between sessions.
+    pub fn fixed(&self) -> u64 {
+        mix(self.server ^ mix(u64::from(self.began_s)))
     }
 
     fn words(self) -> [u64; 3] {
@@ -198,7 +204,7 @@ mod tests {
         assert_eq!(key(1, "b").open(value.as_bytes()), None);
         assert_eq!(key(2, "a").open(value.as_bytes()), None);
         // The same in every process and version, as other balancers and clients keep it.
-        let fixed = "fc6d095ca77b7c75837a0057764e1211c5c1f12864182d8d3cc5647d28d4d113";
+        let fixed = "4ec413b967861722f2dc8c74bc0af092b15d3088d75504b422d42497f5afb023";
         assert_eq!(value, fixed);
     }
 

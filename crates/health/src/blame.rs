@@ -29,7 +29,7 @@
 //!
 //! Remaining weakness: a client that can choose its server, by the key of `balance = "hash"`, can
 //! make that server look worse than its peers with requests that fail on any server. Requests that
-//! an affinity cookie bound to their server are left out of the comparison.
+//! affinity bound to their server are left out of the comparison.
 
 use std::time::Duration;
 

@@ -55,6 +55,25 @@ impl SessionCarrier {
             SessionCarrier::Field(name) => format!("header {name}").into(),
         }
     }
+
+    /// Returns whether browsers keep such a cookie only if its path is `/`: RFC 6265bis, section "The `__Host-` Prefix".
+    pub fn needs_root(&self) -> bool {
+        self.has_prefix("__Host-")
+    }
+
+    /// Returns whether browsers keep such a cookie only if it came over HTTPS.
+    pub fn needs_https(&self) -> bool {
+        self.needs_root() || self.has_prefix("__Secure-")
+    }
+
+    fn has_prefix(&self, prefix: &str) -> bool {
+        match self {
+            SessionCarrier::Cookie { name, .. } => {
+                name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+            }
+            SessionCarrier::Field(_) => false,
+        }
+    }
 }
 
 impl RouteAffinity {

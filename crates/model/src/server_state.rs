@@ -69,7 +69,7 @@ pub struct ServerState {
     pub latency_at_us: AtomicU64,
     /// Total requests (or connections in TCP mode) sent to this server.
     pub requests: AtomicU64,
-    /// How many of them an affinity cookie had bound to it.
+    /// How many of them affinity had bound to it.
     pub bound: AtomicU64,
     /// How many of them have ended without a response, for any reason. Those that are neither among these
     /// nor in `latency.first_byte` wait for their response.

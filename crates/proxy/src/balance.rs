@@ -1,13 +1,13 @@
-//! What binds a request to its server: the hash key, and the affinity cookie or session in its response.
+//! What binds a request to its server: the hash key, and the cookie or session in its response.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use decide::placement::{self, Bound};
 use decide::session::{Session, service_token};
-use decide::{Published, Slot, cookie_path};
-use model::{Forward, Route, RouteAffinity, Service, SessionCarrier};
-use wire::http1::RequestHead;
+use decide::{Published, Slot};
+use model::{Forward, Route, RouteAffinity, Service, SessionCarrier, cookie_path};
+use wire::http1::{Known, RequestHead, is_same_field};
 
 use crate::authentication::Identity;
 
@@ -27,15 +27,16 @@ pub(crate) fn key<'a>(
 
 /// Returns the field that tells the client of its server or session, unless it knows already, for a
 /// response from `slot`'s server; `https`: the client uses HTTPS. A route's affinity counts in place of
-/// its service's.
+/// its service's. `stays`: the request's session stays at its own server, although another one answered.
 pub(crate) fn affinity_field<'a>(
     (route, forward, service): (&'a Route, &'a Forward, &'a Service),
-    bound: Bound,
+    (bound, stays): (Bound, bool),
     slot: &Slot,
     published: &Published,
     https: bool,
 ) -> Option<(&'a str, String)> {
     if let Some(affinity) = &forward.affinity {
+        let bound = (bound.session, stays);
         return session_value((route, affinity, service), bound, slot, published, https);
     }
     let affinity = service.affinity.as_ref()?;
@@ -47,25 +48,41 @@ pub(crate) fn affinity_field<'a>(
     Some((SET_COOKIE, cookie(&affinity.cookie, &value, "/", affinity.max_age, https)))
 }
 
-/// Returns the field that carries the sessions of a route. One of this name from a server could be
-/// that server's own, if it is a balancer as well, and the client would send it here.
-pub(crate) fn session_field(forward: &Forward) -> Option<&str> {
-    match &forward.affinity.as_ref()?.carrier {
-        SessionCarrier::Field(name) => Some(name),
-        SessionCarrier::Cookie { .. } => None,
+/// Returns what carries the sessions of a route.
+pub(crate) fn session_carrier(forward: &Forward) -> Option<&SessionCarrier> {
+    forward.affinity.as_ref().map(|affinity| &affinity.carrier)
+}
+
+/// Returns whether a server's field would replace the client's session: the server may be a balancer as well, with
+/// sessions of its own, and the client would send them here.
+pub(crate) fn replaces_session(
+    carrier: Option<&SessionCarrier>,
+    (known, name, value): (Known, &[u8], &[u8]),
+) -> bool {
+    match carrier {
+        Some(SessionCarrier::Field(field)) => is_same_field(field.as_bytes(), name),
+        Some(SessionCarrier::Cookie { name, .. }) => {
+            let cookie = value.split(|&byte| byte == b'=' || byte == b';').next();
+            known == Known::SetCookie
+                && cookie.is_some_and(|cookie| cookie.trim_ascii() == name.as_bytes())
+        }
+        None => false,
     }
 }
 
 fn session_value<'a>(
     (route, affinity, service): (&'a Route, &'a RouteAffinity, &'a Service),
-    bound: Bound,
+    (asked, stays): (Option<Session>, bool),
     slot: &Slot,
     published: &Published,
     https: bool,
 ) -> Option<(&'a str, String)> {
     let wall = os::clock::wall();
-    let at = (service_token(&service.name), slot.endpoint().token);
-    let session = Session::renewed(bound.session, at, affinity, wall)?;
+    let at = match asked {
+        Some(asked) if stays => (asked.service, asked.server),
+        _ => (service_token(&service.name), slot.endpoint().token),
+    };
+    let session = Session::renewed(asked, at, affinity, wall)?;
     let value = published.session_key(affinity).seal(&session);
     Some(match &affinity.carrier {
         SessionCarrier::Field(name) => (name, value),

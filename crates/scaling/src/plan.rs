@@ -293,10 +293,12 @@ impl<K: Copy + Ord> Plan<K> {
         }
         let may_return = |server: &&Listed<K>| {
             let leaving = self.leaving.get(&server.key);
-            leaving.is_some_and(|leaving| match with_call {
-                true => !server.is_gone,
-                false => server.is_up && leaving.named == Named::No,
-            })
+            let is_of_no_call = || leaving.is_some_and(|leaving| leaving.named == Named::No);
+            if with_call {
+                leaving.is_some() && !server.is_gone
+            } else {
+                server.is_up && is_of_no_call()
+            }
         };
         let mut back: Vec<(bool, K)> =
             servers.iter().filter(may_return).map(|server| (!server.is_up, server.key)).collect();

@@ -149,7 +149,7 @@ fn decide_requests() {
         let found = published.router.find(&request, &arrival).expect("a route");
         let Action::Forward(to) = &published.snapshot.routes[found].action else { unreachable!() };
         let no_clock = || unreachable!("no route has affinity");
-        let Placement { branch, bound } = place(&published, to, &request, no_clock, &mut rng);
+        let Placement { branch, bound, .. } = place(&published, to, &request, no_clock, &mut rng);
         let SplitTarget::Service(id) = branch.to else { unreachable!() };
         let ask = Ask { affinity: bound.server, ..Ask::default() };
         let Admission::Go(slot) = published.service(id).admit(&ask, &mut rng, now) else {

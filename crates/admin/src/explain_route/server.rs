@@ -17,7 +17,7 @@ pub(super) fn foresee(
 ) -> (Option<ExplainedServer>, Option<ExplainedAnswer>) {
     let mut rng = fastrand::Rng::new();
     let wall = os::clock::wall;
-    let Placement { branch, bound } =
+    let Placement { branch, is_drawn, bound } =
         placement::place(case.published, forward, case.head, wall, &mut rng);
     let id = match branch.to {
         SplitTarget::Service(id) => id,
@@ -37,7 +37,7 @@ pub(super) fn foresee(
     let spec = case.snapshot().service(id);
     let live = case.published.service(id);
     let several = forward.to.iter().filter(|to| to.weight > 0).count() > 1;
-    let drawn = several && bound.session.is_none();
+    let drawn = several && is_drawn;
     let switched = case.registry.maintenance();
     if switched.in_force(Maintained::Service, &spec.name, spec.maintenance).is_some() {
         let (server, answer) = in_maintenance(&spec.name, drawn);

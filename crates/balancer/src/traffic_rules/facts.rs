@@ -11,7 +11,7 @@ use diagnose::facts::{
     TrafficService, TrafficSource,
 };
 use history::{History, Key, Kind, TIERS, Window};
-use model::{Balance, Protocol, Service, ServiceId, Snapshot};
+use model::{Action, Balance, Protocol, Service, ServiceId, Snapshot};
 
 use super::clients::Clients;
 use super::deploys::Deploys;
@@ -37,11 +37,13 @@ pub(super) fn traffic(
     kubernetes: Option<&Kubernetes>,
 ) -> Traffic {
     let tcp = tcp_services(&published.snapshot);
+    let with_sessions = services_with_sessions(&published.snapshot);
     let services = published.services.iter().enumerate().filter_map(|(index, live)| {
         let facts = service(history, live, watched, deploys)?;
         let is_tcp = tcp.contains(&(index as u32));
+        let is_bound = facts.is_bound || with_sessions.contains(&(index as u32));
         let (clients, clients_before) = clients.spans(live.name());
-        Some(TrafficService { is_tcp, clients, clients_before, ..facts })
+        Some(TrafficService { is_tcp, is_bound, clients, clients_before, ..facts })
     });
     let services = services.collect();
     let counts: HashMap<&Arc<str>, u64> = published
@@ -103,6 +105,15 @@ fn source(state: SourceState) -> TrafficSource {
 fn tcp_services(snapshot: &Snapshot) -> HashSet<u32> {
     let protocols = snapshot.listeners.iter().map(|listener| &listener.protocol);
     protocols.flat_map(Protocol::services).map(|ServiceId(id)| id).collect()
+}
+
+/// Returns the services to which routes with affinity send requests.
+fn services_with_sessions(snapshot: &Snapshot) -> HashSet<u32> {
+    let forwards = snapshot.routes.iter().filter_map(|route| match &route.action {
+        Action::Forward(forward) => forward.affinity.as_ref().map(|_| forward),
+        Action::Redirect(_) | Action::Deny(_) | Action::Respond(_) => None,
+    });
+    forwards.flat_map(|forward| forward.services()).map(|ServiceId(id)| id).collect()
 }
 
 /// `None` if it has no traffic.
@@ -184,5 +195,24 @@ fn service_span(window: &Window) -> ServiceSpan {
         queued: window.count("queued"),
         causes: causes(window).collect(),
         total: durations(window, "total_p50_us"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_routes_bind_requests_to_servers() {
+        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n\
+                    [[route]]\npath = \"/shop\"\nsplit = [{ service = \"b\", weight = 1 }, \
+                    { deny = 503, weight = 1 }]\naffinity = { cookie = \"s\" }\n\
+                    [[route]]\nservice = \"a\"\n\
+                    [service.a]\nserver = [{ address = \"127.0.0.1:1\" }]\n\
+                    [service.b]\nserver = [{ address = \"127.0.0.1:2\" }]\n";
+        let snapshot = config::check(text, "test.toml", &()).unwrap().snapshot;
+        let with_sessions = services_with_sessions(&snapshot);
+        let names = |id: &u32| snapshot.service(ServiceId(*id)).name.to_string();
+        assert_eq!(with_sessions.iter().map(names).collect::<Vec<_>>(), ["b"]);
     }
 }

@@ -67,14 +67,8 @@ fn clear_text<'a>(
         Some(Some(RawScheme::Forward(_))) => "cookies and other credentials are",
         Some(None) | None => return,
     };
-    let is_exposed = |listener: &&RawListener| {
-        let is_local = listener.address.as_ref().is_some_and(|at| at.value.is_local());
-        matches!(listener.protocol, RawProtocol::Http)
-            && listener.tls.is_none()
-            && listener.trusted.is_empty()
-            && !is_local
-    };
-    let listeners = super::listeners_of(route, document, names).filter(is_exposed);
+    let listeners = super::listeners_of(route, document, names);
+    let listeners = listeners.filter(|listener| is_in_clear_text(listener));
     let new = listeners.filter(|one| exposed.insert((&required.value, one.span.start)));
     if new.count() > 0 {
         problems.report(
@@ -86,6 +80,16 @@ fn clear_text<'a>(
             .help("write listener = \"…\" to name one with `tls`"),
         );
     }
+}
+
+/// Returns whether clients of a listener send requests in clear text: it neither uses TLS, nor is it behind a proxy that
+/// may, nor are all clients on this machine.
+pub(super) fn is_in_clear_text(listener: &RawListener) -> bool {
+    let is_local = listener.address.as_ref().is_some_and(|at| at.value.is_local());
+    matches!(listener.protocol, RawProtocol::Http)
+        && listener.tls.is_none()
+        && listener.trusted.is_empty()
+        && !is_local
 }
 
 /// Reports conditions on, and limits by, fields that no request has before it is authenticated.
@@ -233,7 +237,7 @@ fn of_route<'a>(
 }
 
 /// Returns the name of the authentication that writes a field.
-fn written_by<'a>(document: &'a Document, name: &str) -> Option<&'a str> {
+pub(super) fn written_by<'a>(document: &'a Document, name: &str) -> Option<&'a str> {
     let writes = |one: &&RawAuthentication| {
         identity_fields(one).any(|field| http::is_same_field(&field.name, name))
     };

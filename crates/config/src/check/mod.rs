@@ -2,6 +2,7 @@
 //! limits. Single values are checked when they are read.
 
 mod acme;
+mod affinity;
 mod authentications;
 mod listeners;
 mod otlp;
@@ -35,6 +36,7 @@ pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) 
     routes::check(document, names, problems);
     services::check(document, names, problems);
     authentications::check(document, names, problems);
+    affinity::check(document, names, problems);
 }
 
 /// Returns whether others can read what is sent to this URL.

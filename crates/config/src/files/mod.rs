@@ -50,7 +50,7 @@ pub(crate) struct Contents {
     pub(crate) services: Vec<Option<Arc<ServiceTls>>>,
     /// In order of the services.
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
-    /// Of all affinities without their own.
+    /// The key of every affinity without a `key_file`.
     pub(crate) affinity_key: Option<AffinityKeyFile>,
     /// In order of the services.
     pub(crate) discover: Vec<Option<Arc<Discover>>>,

@@ -302,7 +302,7 @@ fn algorithm(text: &str) -> Result<Algorithm, Wrong> {
 /// A field that only Weir writes.
 fn identity_field_name(text: &str) -> Result<String, Wrong> {
     let name = http::changeable_field_name(text)?;
-    if http::is_reserved(&name) {
+    if model::has_request_field_meaning(&name) {
         return Err(Wrong::new("HTTP or Weir already uses this field")
             .help("choose a name of its own, such as X-User"));
     }

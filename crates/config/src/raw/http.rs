@@ -1,6 +1,6 @@
 //! Parses names and values of HTTP in the configuration: methods, paths, fields, cookies.
 
-use model::PathMatch;
+use model::{PathMatch, has_field_meaning, hyphened_field};
 
 use crate::diagnostic::Wrong;
 use crate::diagnostic::quote;
@@ -60,7 +60,7 @@ pub(crate) fn changeable_field_name(text: &str) -> Result<String, Wrong> {
 /// Parses the name of a field that is for this use alone.
 pub(crate) fn own_field_name(text: &str) -> Result<String, Wrong> {
     let name = changeable_field_name(text)?;
-    if is_reserved(&name) {
+    if has_field_meaning(&name) {
         return Err(Wrong::new("this field has a meaning of its own")
             .help("write a name that nothing else uses, as in \"Shop-Session\""));
     }
@@ -70,77 +70,7 @@ pub(crate) fn own_field_name(text: &str) -> Result<String, Wrong> {
 /// Returns whether two names, in any case, are one name to a server that reads some character, most
 /// often `_`, as `-`.
 pub(crate) fn is_same_field(one: &str, other: &str) -> bool {
-    one.len() == other.len() && hyphened(one) == hyphened(other)
-}
-
-fn hyphened(name: &str) -> String {
-    name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-")
-}
-
-/// Returns whether a field, by its name in lower case, already tells servers something about the
-/// request's origin, or has a meaning between client and server.
-pub(crate) fn is_reserved(name: &str) -> bool {
-    const RESERVED: [&str; 35] = [
-        "authorization",
-        "cache-control",
-        "cf-connecting-ip",
-        "client-cert",
-        "client-cert-chain",
-        "cookie",
-        "date",
-        "dnt",
-        "early-data",
-        "forwarded",
-        "from",
-        "http2-settings",
-        "max-forwards",
-        "origin",
-        "pragma",
-        "prefer",
-        "priority",
-        "range",
-        "referer",
-        "server",
-        "set-cookie",
-        "traceparent",
-        "tracestate",
-        "true-client-ip",
-        "upgrade-insecure-requests",
-        "user-agent",
-        "via",
-        "x-client-ip",
-        "x-client-subject",
-        "x-http-method-override",
-        "x-original-url",
-        "x-real-ip",
-        "x-request-id",
-        "x-requested-with",
-        "x-rewrite-url",
-    ];
-    /// Of negotiation, representations, conditional requests, CORS, user agents, gRPC, and Weir.
-    const PREFIXES: [&str; 10] = [
-        "accept",
-        "access-control-",
-        "content-",
-        "grpc-",
-        "if-",
-        "proxy-",
-        "sec-",
-        "weir-",
-        "x-accel-",
-        "x-forwarded",
-    ];
-    /// Of the sender, as authentication servers such as oauth2-proxy name them.
-    const OF_SENDER: [&str; 4] = [
-        "x-forwarded-email",
-        "x-forwarded-groups",
-        "x-forwarded-preferred-username",
-        "x-forwarded-user",
-    ];
-    let name = hyphened(name);
-    let is_reserved =
-        RESERVED.contains(&&*name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    is_reserved && !OF_SENDER.contains(&&*name)
+    one.len() == other.len() && hyphened_field(one) == hyphened_field(other)
 }
 
 /// A field's value (RFC 9110 section 5.5), visible ASCII with spaces inside.

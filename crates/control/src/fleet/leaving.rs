@@ -326,14 +326,18 @@ mod tests {
         alone.set_fleet(true);
         assert!(!alone.decides(&services[0], at(0)), "it is no member yet");
         let [one, two] = pair();
-        services.iter().for_each(|service| two.offer(service, at(9)));
+        for service in &services {
+            two.offer(service, at(9));
+        }
         tell((&two, TWO), &one, at(9));
         let decides = |leaving: &Leaving| -> Vec<bool> {
             services.iter().map(|service| leaving.decides(service, at(10))).collect()
         };
         // The second does not know that the first can.
         assert!(decides(&two).iter().all(|decides| *decides));
-        services.iter().for_each(|service| one.offer(service, at(10)));
+        for service in &services {
+            one.offer(service, at(10));
+        }
         tell((&one, ONE), &two, at(10));
         let (of_one, of_two) = (decides(&one), decides(&two));
         assert!(of_one.iter().zip(&of_two).all(|(one, two)| one != two));

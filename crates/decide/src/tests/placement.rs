@@ -1,8 +1,8 @@
 //! The branch and the server of a request by its session.
 
 use model::{
-    Administrative, Forward, Health, MessageChanges, Rewrite, RouteAffinity, RouteRetries,
-    RouteTimeouts, ServiceId, SessionCarrier, Split, SplitTarget,
+    Administrative, Denial, DenialCause, Forward, Health, MessageChanges, Rewrite, RouteAffinity,
+    RouteRetries, RouteTimeouts, ServiceId, SessionCarrier, Split, SplitTarget,
 };
 use wire::http1::{HeadLimits, Parsed, RequestHead, parse_request};
 
@@ -47,6 +47,9 @@ fn request(fields: &str) -> RequestHead {
     head
 }
 
+/// Stands for a branch without a service.
+const DENIED: u32 = u32::MAX;
+
 /// Services `a` with the servers 1 and 2, and `b` with 3 and 4.
 fn two() -> (Registry, Arc<Published>) {
     let registry = Registry::with_seed(0);
@@ -57,8 +60,16 @@ fn two() -> (Registry, Arc<Published>) {
 }
 
 fn value(published: &Published, forward: &Forward, (service, port): (&str, u16)) -> String {
-    let server = crate::server_token(address(port));
-    let session = Session::new(service_token(service), server, WALL);
+    begun(published, forward, (service, port), WALL)
+}
+
+fn begun(
+    published: &Published,
+    forward: &Forward,
+    (service, port): (&str, u16),
+    wall: Duration,
+) -> String {
+    let session = Session::new(service_token(service), at(port), wall);
     published.session_key(forward.affinity.as_ref().unwrap()).seal(&session)
 }
 
@@ -68,10 +79,13 @@ fn placed(published: &Published, forward: &Forward, fields: &str) -> Vec<(u32, O
     let mut rng = fastrand::Rng::with_seed(3);
     let places = (0..100).map(|_| {
         let placed = place(published, forward, &head, || WALL, &mut rng);
-        let Placement { branch, bound } = placed;
+        let Placement { branch, bound, .. } = placed;
         assert_eq!(bound.session.map(|session| session.server), bound.server);
-        let SplitTarget::Service(id) = branch.to else { unreachable!() };
-        (id.0, bound.server)
+        let service = match branch.to {
+            SplitTarget::Service(id) => id.0,
+            SplitTarget::Deny(_) => DENIED,
+        };
+        (service, bound.server)
     });
     let mut places: Vec<_> = places.collect();
     places.sort_unstable();
@@ -112,6 +126,32 @@ fn a_session_decides_before_the_weights() {
     ] {
         assert_eq!(placed(&published, &forward, &fields), expected, "{fields}");
     }
+}
+
+/// A browser sends the cookies of all paths, the one with the longest path first.
+#[test]
+fn of_several_sessions_the_first_that_holds_counts() {
+    let (_registry, published) = two();
+    let mut forward = forward(cookie(), &[1, 1]);
+    let ended =
+        begun(&published, &forward, ("b", 3), WALL.saturating_sub(Duration::from_secs(100)));
+    let [a_1, a_2, gone, other] =
+        [("a", 1), ("a", 2), ("b", 9), ("c", 2)].map(|of| value(&published, &forward, of));
+    for (case, values, expected) in [
+        ("the first has ended", [&ended, &a_2], vec![(0, Some(at(2)))]),
+        ("the first's service is not here", [&other, &a_2], vec![(0, Some(at(2)))]),
+        ("the first's server has left", [&gone, &a_2], vec![(0, Some(at(2)))]),
+        ("both hold", [&a_1, &a_2], vec![(0, Some(at(1)))]),
+        ("no server", [&gone, &ended], vec![(1, None)]),
+    ] {
+        let fields = format!("cookie: s={}; s={}\r\n", values[0], values[1]);
+        assert_eq!(placed(&published, &forward, &fields), expected, "{case}");
+    }
+    let denial = Denial { status: 503, cause: DenialCause::Configured };
+    forward.to[1].to = SplitTarget::Deny(denial);
+    let fields = format!("cookie: s={a_2}\r\n");
+    assert_eq!(placed(&published, &forward, &fields), [(0, Some(at(2)))], "none is denied");
+    assert_eq!(placed(&published, &forward, ""), [(0, None), (DENIED, None)]);
 }
 
 #[test]
@@ -195,4 +235,34 @@ fn one_service_in_several_branches() {
     let placed = place(&published, &forward, &head, || WALL, &mut rng);
     assert!(std::ptr::eq(placed.branch, &raw const forward.to[1]), "the one with a weight");
     assert_eq!(placed.bound.server, Some(at(2)));
+    assert!(!placed.is_drawn);
+}
+
+/// Such as of two variants that a request field tells apart.
+#[test]
+fn a_session_keeps_its_branch_of_a_service() {
+    let (_registry, published) = two();
+    for (weights, expected) in [([3, 1], [150, 50]), ([0, 0], [100, 100])] {
+        let mut forward = forward(cookie(), &weights);
+        forward.to[1].to = SplitTarget::Service(ServiceId(0));
+        let mut rng = fastrand::Rng::with_seed(3);
+        let mut counts = [0_i32; 2];
+        for age_s in 0..100 {
+            for port in [1, 2] {
+                let began = WALL.saturating_sub(Duration::from_secs(age_s));
+                let value =
+                    begun(&published, &forward, ("a", port), began + Duration::from_secs(1));
+                let head = request(&format!("cookie: s={value}\r\n"));
+                let mut branch = || {
+                    let placed = place(&published, &forward, &head, || WALL, &mut rng);
+                    usize::from(std::ptr::eq(placed.branch, &raw const forward.to[1]))
+                };
+                let first = branch();
+                assert!((0..5).all(|_| branch() == first));
+                counts[first] += 1;
+            }
+        }
+        let is_near = |(count, expected): (&i32, &i32)| (count - expected).abs() < 30;
+        assert!(counts.iter().zip(&expected).all(is_near), "{weights:?}: {counts:?}");
+    }
 }

@@ -119,7 +119,7 @@ pub struct TrafficService {
     pub name: String,
     /// How it balances, as configured: `round-robin`.
     pub balance: String,
-    /// Whether a request decides which server it gets: `balance = "hash"`, or an affinity cookie. Then
+    /// Whether a request decides which server it gets: `balance = "hash"`, or affinity. Then
     /// servers may get requests of different kinds.
     pub is_bound: bool,
     /// Whether it forwards connections (TCP mode): then requests are connections.
@@ -276,7 +276,7 @@ pub struct ServerSpan {
     pub seconds: u64,
     /// Requests sent to it.
     pub sent: u64,
-    /// Of these, those that an affinity cookie had bound to it.
+    /// Of these, those that affinity had bound to it.
     pub bound: u64,
     /// Those that failed because of it or the network, by cause; `status_5xx`: its response.
     pub failures: BTreeMap<String, u64>,

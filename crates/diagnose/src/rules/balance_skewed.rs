@@ -7,12 +7,12 @@
 //! requests that are bound to a server count there.
 //!
 //! **Why.** The server reaches its limit while others have room. The finding splits the share: by configured
-//! weights; after zones, health and slow start; requests bound by an affinity cookie or a hash key; open
+//! weights; after zones, health and slow start; requests bound by affinity or a hash key; open
 //! connections that stay where they were opened. What remains went there because other servers were at their
 //! limit, or was retried.
 //!
 //! **What to do.** If few keys or clients make most of the requests, choose another `hash` key or bound its load
-//! (`hash.load_factor`); shorten the life of the affinity cookie. If connections stay for hours, limit their
+//! (`hash.load_factor`); shorten the life of affinity cookies or sessions. If connections stay for hours, limit their
 //! lifetime. Otherwise correct the weights.
 
 use crate::evidence::Units;
@@ -72,7 +72,7 @@ impl Reason {
             Reason::Keys => {
                 "Requests choose their server by a key here: few keys make many of the requests."
             }
-            Reason::Cookie => "An affinity cookie binds most of its requests to it.",
+            Reason::Cookie => "Affinity (a cookie or header) binds most of its requests to it.",
             Reason::Others => {
                 "Other servers were at their limit, so it was chosen instead, or requests were retried there."
             }

@@ -15,7 +15,7 @@
 //! both versions, so a difference between them is caused by the version. Before and after a change,
 //! something else may have begun at the same time: then the finding is only *likely*, as it is with two servers, or with
 //! servers of which nothing is known from the time before. It is *possible* if requests
-//! choose their server (`balance = "hash"`, an affinity cookie).
+//! choose their server (`balance = "hash"`, affinity).
 //!
 //! **What to do.** Drain the servers of the new version, or go back to the old one. After a reload, restore the
 //! configuration before it (`weir reload` prints what a reload changes). Compare the logs of both versions. A version that only starts

@@ -3,7 +3,7 @@
 //! **When.** In the last 10 seconds (or the last minute, if it still fails), at least 20 attempts at a
 //! service's servers failed. One server, or the servers of one zone together, have 80 % of the failures but
 //! less than 60 % of the attempts, and fail at least 1 % of their own attempts. The service has other servers
-//! elsewhere. If requests choose their server (`balance = "hash"`, an affinity cookie), it is only *possible*.
+//! elsewhere. If requests choose their server (`balance = "hash"`, affinity), it is only *possible*.
 //!
 //! **Why.** The server is at fault, not the application: a bad deployment on one host, a full disk,
 //! a worker that hangs. If several servers of one zone are affected, the zone or the path to it is

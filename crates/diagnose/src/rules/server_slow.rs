@@ -13,7 +13,7 @@
 //!
 //! **What to do.** Drain the server, and compare it with its peers: version, load of its host, logs. If its
 //! round trips are longer than its peers' and explain the difference, the path to the server is at fault. If requests choose their
-//! server (`balance = "hash"`, an affinity cookie), this server may get other requests than its peers:
+//! server (`balance = "hash"`, affinity), this server may get other requests than its peers:
 //! compare these first; the finding is only *possible* then, and *likely* in a service of two servers, since
 //! slow requests may alternate with others. Time after the response head (a slow body) is not judged.
 

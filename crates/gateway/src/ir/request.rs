@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Condition, Pattern};
+use model::path::canonical;
+use model::{Condition, ConditionOn, PathMatch, Pattern, Test};
 
 use super::backend::Backend;
 use super::filter::Filters;
@@ -56,6 +57,23 @@ pub enum PathCondition {
     Prefix(String),
     /// The path matches this expression, which begins with `^`, and ends with `$` unless it is that of an Ingress.
     Regex(Pattern),
+}
+
+impl PathCondition {
+    /// Returns it as Weir's routes have it: what is matched exactly, and a further condition.
+    pub fn parts(&self) -> (PathMatch, Option<Condition>) {
+        match self {
+            PathCondition::Exact(path) => (PathMatch::Exact(canonical(path)), None),
+            PathCondition::Prefix(path) => {
+                (PathMatch::Prefix(canonical(path.trim_end_matches('/'))), None)
+            }
+            PathCondition::Regex(pattern) => {
+                let test = Test::Pattern(pattern.clone());
+                let condition = Condition { on: ConditionOn::Path, test, negated: false };
+                (PathMatch::Prefix(String::new()), Some(condition))
+            }
+        }
+    }
 }
 
 /// A condition on a field or a query parameter.

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::path::canonical;
 use model::{
     Action, BranchChanges, Condition, ConditionOn, Cors, CorsOrigin, Denial, FieldChanges,
-    FieldMatch, Forward, MessageChanges, Mirror, PathChange, PathMatch, Redirect, RequestFilter,
-    Retries, Rewrite, RouteMatch, RouteRetries, RouteTimeouts, Split, SplitTarget, StatusSet, Test,
+    FieldMatch, Forward, MessageChanges, Mirror, PathChange, Redirect, RequestFilter, Retries,
+    Rewrite, RouteMatch, RouteRetries, RouteTimeouts, Split, SplitTarget, StatusSet, Test,
 };
 
 use super::authentication::{self, Authentications};
@@ -15,9 +14,7 @@ use super::service::{Services, Use};
 use super::session;
 use crate::ir::backend::Backend;
 use crate::ir::headers::HeaderChanges;
-use crate::ir::request::{
-    PathCondition, RequestMatch, RequestRule, Retry, ValueCondition, ValueTest,
-};
+use crate::ir::request::{RequestMatch, RequestRule, Retry, ValueCondition, ValueTest};
 use crate::ir::{Gateway, Protocol, Route, filter};
 
 /// The longest body of a request that is copied: the default of `mirror`.
@@ -167,15 +164,8 @@ fn cors(of: &crate::objects::route::Cors) -> Cors {
 /// Returns the conditions of a match, without host and listener.
 pub(super) fn conditions(of: &RequestMatch) -> RouteMatch {
     let mut others = of.conditions.clone();
-    let path = match &of.path {
-        PathCondition::Exact(path) => PathMatch::Exact(canonical(path)),
-        PathCondition::Prefix(path) => PathMatch::Prefix(canonical(path.trim_end_matches('/'))),
-        PathCondition::Regex(pattern) => {
-            let test = Test::Pattern(pattern.clone());
-            others.push(Condition { on: ConditionOn::Path, test, negated: false });
-            PathMatch::Prefix(String::new())
-        }
-    };
+    let (path, expression) = of.path.parts();
+    others.extend(expression);
     let mut exact = |all: &[ValueCondition], on: fn(String) -> ConditionOn| {
         let mut fields = Vec::new();
         for ValueCondition { name, value } in all {

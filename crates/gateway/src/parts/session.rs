@@ -28,7 +28,7 @@ fn scope(rule: &RequestRule, route: &Route) -> Arc<str> {
     let kind = route.kind.name();
     match &rule.name {
         Some(name) => format!("{kind} {}/{name}", route.key).into(),
-        None => format!("{kind} {}/{}", route.key, rule.index).into(),
+        None => format!("{kind} {}#{}", route.key, rule.index).into(),
     }
 }
 
@@ -91,6 +91,7 @@ mod tests {
             of(Http, "a", (0, None)),
             of(Http, "a", (1, None)),
             of(Http, "a", (0, Some("x"))),
+            of(Http, "a", (0, Some("0"))),
             of(Http, "b", (0, None)),
             of(Grpc, "a", (0, None)),
         ];
@@ -100,11 +101,11 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let names: HashSet<_> = all.iter().map(name).collect();
-        assert_eq!((scopes.len(), names.len()), (5, 5));
+        assert_eq!((scopes.len(), names.len()), (6, 6));
         // A name stays when rules are added before.
         assert_eq!(of(Http, "a", (0, Some("x"))), of(Http, "a", (1, Some("x"))));
         // As clients keep it.
-        assert_eq!(name(&all[0]), "weir-session-ba6ef71825c95933");
+        assert_eq!(name(&all[0]), "weir-session-0d9f3467b17b9167");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::forward::Forwarding;
 use super::pace::Pace;
 use super::response_head::poll_read;
 use super::{Exchange, local};
+use crate::balance;
 use crate::client::{Client, client_gone};
 use crate::failure::Reason;
 use crate::head::{self, RequestChanges};
@@ -198,7 +199,8 @@ impl Forwarding<'_, '_> {
             &scratch.request,
             (rates, identity.as_deref()),
         );
-        head::write_informational(&scratch.response, &own, &mut scratch.down);
+        let session = balance::session_carrier(self.forward);
+        head::write_informational(&scratch.response, &own, session, &mut scratch.down);
         client.send(&scratch.down).await
     }
 }

@@ -54,7 +54,7 @@ pub(super) struct Forwarding<'x, 'a> {
     pub(super) response_max_bytes: u64,
     /// The indices of the mirrors that the request is copied to.
     pub(super) mirrors: Vec<usize>,
-    id: ServiceId,
+    pub(super) id: ServiceId,
     pub(super) service: &'a Service,
     pub(super) tls: Option<&'a Arc<ClientConfig>>,
     pub(super) limits: Limits,

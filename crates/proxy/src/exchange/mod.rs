@@ -208,7 +208,7 @@ impl<'a> Exchange<'a> {
             }
             Action::Forward(forward) => {
                 let mut rng = self.worker.rng.borrow_mut();
-                let Placement { branch, bound } =
+                let Placement { branch, bound, .. } =
                     place(&self.plane.published, forward, request, os::clock::wall, &mut rng);
                 match branch.to {
                     SplitTarget::Service(service) => {

@@ -57,7 +57,8 @@ impl Forwarding<'_, '_> {
 
     /// Writes the head that the client receives, and sets up the body's download.
     fn begin_response(&mut self, slot: Slot, server: Box<ServerConnection>) -> Response {
-        let Exchange { worker, plane, client, identity, rates, scratch, .. } = &mut *self.exchange;
+        let Exchange { worker, plane, client, identity, rates, scratch, record, .. } =
+            &mut *self.exchange;
         let body = scratch.response.body(scratch.request.is_head());
         let nothing_follows = server.buffer.is_empty() && server.stream.is_ended();
         let filtered = filter::response(self.filters, scratch, nothing_follows, || {
@@ -71,7 +72,12 @@ impl Forwarding<'_, '_> {
         let form = ResponseForm::new(length, scratch.request.version(), keep);
         let https = client.uses_https();
         let of = (self.route, self.forward, self.service);
-        let told = balance::affinity_field(of, self.bound, &slot, &plane.published, https);
+        // It was only full, and so was its queue: the session stays there.
+        let is_ready = self.bound.session.is_some_and(|session| {
+            plane.published.service(self.id).endpoints().by_token(session.server).is_some()
+        });
+        let bound = (self.bound, is_ready && record.attempts() <= 1);
+        let told = balance::affinity_field(of, bound, &slot, &plane.published, https);
         // A stream that ends with its head is forwarded as one: for gRPC this differs from a stream
         // that ends with an empty data frame.
         let source = match body {
@@ -95,7 +101,7 @@ impl Forwarding<'_, '_> {
         let changes = &self.fields.response;
         let additions = Additions {
             affinity: told.as_ref().map(|(name, value)| (*name, value.as_str())),
-            session_field: balance::session_field(self.forward),
+            session: balance::session_carrier(self.forward),
             compression: filtered.compression,
             own: local::own_fields(
                 client,

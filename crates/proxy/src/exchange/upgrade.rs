@@ -8,6 +8,7 @@ use super::Exchange;
 use super::forward::Forwarding;
 use super::local;
 use crate::answer::Answer;
+use crate::balance;
 use crate::client::{After, Client};
 use crate::head;
 use crate::roster::Phase;
@@ -53,7 +54,8 @@ impl Forwarding<'_, '_> {
             &scratch.request,
             (rates, identity.as_deref()),
         );
-        head::write_informational(&scratch.response, &own, &mut scratch.down);
+        let session = balance::session_carrier(self.forward);
+        head::write_informational(&scratch.response, &own, session, &mut scratch.down);
         if let Err(cause) = client.send(&scratch.down).await {
             record.end(cause);
             self.abandon(slot, server);

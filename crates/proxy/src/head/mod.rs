@@ -11,12 +11,16 @@ use std::fmt::Write as _;
 
 use decide::compression::Effect;
 use model::path::behind_prefix;
-use model::{Address, FieldChanges, ForwardFields, HttpVersion, PathChange, PathMatch, Rewrite};
+use model::{
+    Address, FieldChanges, ForwardFields, HttpVersion, PathChange, PathMatch, Rewrite,
+    SessionCarrier,
+};
 use wire::http1::{
     Known, RequestBody, RequestHead, ResponseBody, ResponseHead, Version, encode, is_same_field,
 };
 
 use crate::authentication::Identity;
+use crate::balance;
 
 pub(crate) use inquiry::{Inquiry, write_inquiry};
 pub(crate) use origin::{Origin, Scheme};
@@ -349,8 +353,8 @@ impl ResponseForm {
 pub(crate) struct Additions<'a> {
     /// The field, with its value, by which the client is told of its server or session.
     pub(crate) affinity: Option<(&'a str, &'a str)>,
-    /// The field that only Weir may set, since it carries sessions.
-    pub(crate) session_field: Option<&'a str>,
+    /// What carries the session, which only Weir may set.
+    pub(crate) session: Option<&'a SessionCarrier>,
     /// The changes that compression makes to the response.
     pub(crate) compression: Effect,
     pub(crate) own: OwnFields<'a>,
@@ -383,10 +387,9 @@ pub(crate) fn write_response(
             Known::StrictTransportSecurity => additions.own.hsts.is_some(),
             _ => field.hop_by_hop,
         };
-        let carries_sessions =
-            additions.session_field.is_some_and(|name| is_same_field(name.as_bytes(), field.name));
+        let parts = (field.known, field.name, field.value);
         if drop
-            || carries_sessions
+            || balance::replaces_session(additions.session, parts)
             || changed(changes, field.name)
             || additions.own.replace(field.name)
         {
@@ -417,12 +420,19 @@ pub(crate) fn write_response(
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends an informational response, or a 101 with its Upgrade field and Weir's own fields.
-pub(crate) fn write_informational(head: &ResponseHead, own: &OwnFields<'_>, out: &mut Vec<u8>) {
+/// Appends an informational response, or a 101 with its Upgrade field and Weir's own fields. `session`: what only Weir
+/// may set.
+pub(crate) fn write_informational(
+    head: &ResponseHead,
+    own: &OwnFields<'_>,
+    session: Option<&SessionCarrier>,
+    out: &mut Vec<u8>,
+) {
     encode::put_status_line(out, Version::Http11, head.status(), head.reason());
     for field in head.fields() {
         let drop = field.hop_by_hop || field.known == Known::ContentLength;
-        if !drop && !own.replace(field.name) {
+        let parts = (field.known, field.name, field.value);
+        if !drop && !balance::replaces_session(session, parts) && !own.replace(field.name) {
             encode::put_field(out, field.name, field.value);
         }
     }

@@ -157,6 +157,32 @@ fn a_response_is_framed_as_its_client_understands() {
 }
 
 #[test]
+fn only_weir_sets_the_session() {
+    let text = "HTTP/1.1 200 OK\r\nSet-Cookie: s=theirs; Path=/\r\nset-cookie:  s =theirs\r\n\
+                Set-Cookie: s\r\nSet-Cookie: S=1\r\nSet-Cookie: ss=2\r\nSet-Cookie: a=s=3\r\n\
+                Shop_Session: theirs\r\nContent-Length: 0\r\n\r\n";
+    let mut head = ResponseHead::default();
+    parse_response(text.as_bytes(), &LIMITS, &mut head).unwrap();
+    let form = ResponseForm::new(head.body(false), Version::Http11, true);
+    let cookie = SessionCarrier::Cookie { name: "s".into(), is_permanent: false };
+    let field = SessionCarrier::Field("shop-session".into());
+    for (session, fields) in [(Some(&cookie), 5), (Some(&field), 7), (None, 8)] {
+        let additions = Additions { session, ..Additions::default() };
+        let mut out = Vec::new();
+        write_response(&head, form, &FieldChanges::default(), additions, &mut out);
+        let mut informational = Vec::new();
+        write_informational(&head, &OwnFields::default(), session, &mut informational);
+        let fields_of = |out: Vec<u8>| {
+            let text = String::from_utf8(out).unwrap();
+            text.lines().filter(|line| line.contains(": ")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let (of_response, of_informational) = (fields_of(out), fields_of(informational));
+        assert_eq!(of_response.len(), fields, "{session:?}: {of_response:?}");
+        assert_eq!(of_informational.len(), fields - 1, "no length: {of_informational:?}");
+    }
+}
+
+#[test]
 fn a_share_of_all_requests_is_that_share() {
     let mut rng = fastrand::Rng::with_seed(3);
     let mut ids: Vec<_> = (0..100_000).map(|_| RequestId::new(rng.u128(..))).collect();
@@ -184,7 +210,7 @@ fn an_upgrade_has_the_grants_of_its_route_and_no_others() {
         let asked = request(&format!("GET / HTTP/1.1\r\nHost: a\r\nOrigin: {origin}\r\n\r\n"));
         let cors = Some(decide::cors::verdict(&rules, &asked));
         let mut out = Vec::new();
-        write_informational(&head, &OwnFields { cors, ..OwnFields::default() }, &mut out);
+        write_informational(&head, &OwnFields { cors, ..OwnFields::default() }, None, &mut out);
         let out = String::from_utf8(out).unwrap();
         assert_eq!(out.matches("Access-Control-").count(), granted, "{out}");
         assert_eq!(out.matches(origin).count(), granted, "{out}");

@@ -43,7 +43,7 @@ impl<'a> Judgement<'a> {
     }
 
     /// Reports the end of an attempt at the slot's server, which was chosen at `chosen_at`, by an
-    /// affinity cookie if it is `bound`.
+    /// affinity if it is `bound`.
     pub(crate) fn ended(
         &mut self,
         slot: &Slot,

@@ -191,7 +191,7 @@ pub(crate) struct Servers<'a> {
     counters: &'a Arc<ServiceCounters>,
     /// The key under `balance = "hash"`.
     pub(crate) key: Option<u64>,
-    /// The server that an affinity cookie names.
+    /// The server that affinity names.
     pub(crate) affinity: Option<u64>,
     pub(crate) tries: Tries<'a>,
     judgement: Judgement<'a>,

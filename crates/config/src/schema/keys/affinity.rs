@@ -25,15 +25,17 @@ pub(super) const OF_TOP: KeySpec = key(
     "affinity_key_file",
     Kind::Text(form("file path")),
     Absent::Then("a key of this instance, kept in `state_directory`"),
-    key_file!("all affinity cookies and sessions whose `affinity` names no other"),
+    key_file!("the cookies and headers of every `affinity` without a `key_file`"),
 );
 
-const KEY_FILE: KeySpec = key(
-    "key_file",
-    Kind::Text(form("file path")),
-    Absent::Then("that of the top level's `affinity_key_file`"),
-    key_file!("the cookies or headers"),
-);
+const fn key_file(doc: &'static str) -> KeySpec {
+    key(
+        "key_file",
+        Kind::Text(form("file path")),
+        Absent::Then("that of the top level's `affinity_key_file`"),
+        doc,
+    )
+}
 
 pub(super) static OF_SERVICE: TableSpec = TableSpec {
     heading: "affinity of [service.NAME]",
@@ -48,7 +50,7 @@ pub(super) static OF_SERVICE: TableSpec = TableSpec {
             Absent::Then("until the browser is closed"),
             "How long the client keeps the cookie, in whole seconds.",
         ),
-        KEY_FILE,
+        key_file(key_file!("the cookies")),
     ],
 };
 
@@ -88,6 +90,6 @@ pub(super) static OF_ROUTE: TableSpec = TableSpec {
             Absent::Boolean(false),
             "Whether browsers keep the cookie for `lifetime_max` (`Max-Age`), not only until they are closed.",
         ),
-        KEY_FILE,
+        key_file(key_file!("the cookies or headers")),
     ],
 };

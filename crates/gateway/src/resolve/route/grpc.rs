@@ -24,6 +24,8 @@ pub fn rule(
     let found = filters::of_rule(&stated.filters, true, backends)?;
     let targets = filters::of_backends(&stated.backend_refs, backends)?;
     let (filters, targets) = http::combine(found, targets, backends);
+    let session = stated.session_persistence.as_ref();
+    let session = session.map(|stated| session::read(stated, &matches)).transpose()?;
     Ok(RequestRule {
         index,
         name: stated.name.clone(),
@@ -31,7 +33,7 @@ pub fn rule(
         filters,
         timeouts: Timeouts::default(),
         retry: None,
-        session: stated.session_persistence.as_ref().map(session::read).transpose()?,
+        session,
         backends: targets,
         extras: None,
     })

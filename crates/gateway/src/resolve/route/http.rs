@@ -31,6 +31,8 @@ pub fn rule(
     let targets = filters::of_backends(&stated.backend_refs, backends)?;
     let (filters, targets) = combine(found, targets, backends);
     check(&filters, &matches, &targets)?;
+    let session = stated.session_persistence.as_ref();
+    let session = session.map(|stated| session::read(stated, &matches)).transpose()?;
     Ok(RequestRule {
         index,
         name: stated.name.clone(),
@@ -38,7 +40,7 @@ pub fn rule(
         filters,
         timeouts: timeouts(&stated.timeouts)?,
         retry: stated.retry.as_ref().map(retry).transpose()?,
-        session: stated.session_persistence.as_ref().map(session::read).transpose()?,
+        session,
         backends: targets,
         extras: None,
     })

@@ -1,10 +1,10 @@
 //! Session persistence of a rule.
 
-use model::RouteAffinity;
+use model::{RouteAffinity, RouteMatch, cookie_path, has_field_meaning};
 
 use super::duration;
 use super::syntax;
-use crate::ir::request::{Session, SessionCarrier};
+use crate::ir::request::{RequestMatch, Session, SessionCarrier};
 use crate::objects::route::SessionPersistence;
 use crate::resolve::status::Problem;
 
@@ -13,7 +13,7 @@ use crate::resolve::status::Problem;
 /// # Errors
 ///
 /// Why the rule is invalid.
-pub fn read(stated: &SessionPersistence) -> Result<Session, Problem> {
+pub fn read(stated: &SessionPersistence, matches: &[RequestMatch]) -> Result<Session, Problem> {
     let lifetime = match stated.absolute_timeout.as_deref() {
         None => None,
         Some(text) => Some(duration::read(text).ok_or_else(|| {
@@ -37,6 +37,13 @@ pub fn read(stated: &SessionPersistence) -> Result<Session, Problem> {
         )));
     }
     let carrier = match (stated.kind.as_deref().unwrap_or("Cookie"), cookie.unwrap_or("Session")) {
+        ("Cookie", _) if name.is_some_and(|name| !is_kept(name, matches)) => {
+            return Err(Problem::unsupported(format!(
+                "Browsers would not keep the cookie {name:?}: the path of cookies whose name begins with __Host- must be /, \
+                 and that of this rule is another. Use another name.",
+                name = name.unwrap_or_default()
+            )));
+        }
         ("Cookie", "Session") => SessionCarrier::SessionCookie,
         ("Cookie", "Permanent") if lifetime.is_some() => SessionCarrier::PermanentCookie,
         ("Cookie", "Permanent") => {
@@ -63,12 +70,20 @@ pub fn read(stated: &SessionPersistence) -> Result<Session, Problem> {
     Ok(Session { name: stated.session_name.clone(), carrier, lifetime })
 }
 
+/// Returns whether browsers keep a cookie of this name at all paths of a rule.
+fn is_kept(name: &str, matches: &[RequestMatch]) -> bool {
+    let carrier = model::SessionCarrier::Cookie { name: name.to_owned(), is_permanent: false };
+    let at_root = |one: &RequestMatch| {
+        let (path, expression) = one.path.parts();
+        let conditions = one.conditions.iter().cloned().chain(expression).collect();
+        cookie_path(&RouteMatch { path, conditions, ..RouteMatch::any() }) == "/"
+    };
+    !carrier.needs_root() || matches.iter().all(at_root)
+}
+
 /// Checks that a field can carry sessions: Weir adds it to responses in place of a server's own.
 fn carries_sessions(name: &str) -> Result<(), Problem> {
-    const OTHERS: [&str; 4] = ["authorization", "cookie", "location", "set-cookie"];
-    const PREFIXES: [&str; 3] = ["content-", "grpc-", "x-forwarded-"];
-    let field = syntax::changeable_field(name)?.replace('_', "-");
-    if OTHERS.contains(&&*field) || PREFIXES.iter().any(|prefix| field.starts_with(prefix)) {
+    if has_field_meaning(&syntax::changeable_field(name)?) {
         return Err(Problem::unsupported(format!(
             "sessionPersistence.sessionName {name:?} is a header field with a meaning of its own. \
              Use another name."

@@ -1,7 +1,7 @@
 //! The `Path` of a session's cookie, from the conditions of its route: a browser sends the cookie only with
 //! requests for this path and those below it (RFC 6265 section 5.1.4).
 
-use model::{Condition, ConditionOn, PathMatch, RouteMatch, Test};
+use crate::{Condition, ConditionOn, PathMatch, RouteMatch, Test};
 
 /// Returns the path for the cookies of a route: that of its condition, or the longest plain beginning of a regular
 /// expression (GEP-1619, Cookie Attributes, Path); `/` if it matches all paths. Every path that
@@ -31,15 +31,26 @@ fn plain_beginning(condition: &Condition) -> Option<String> {
     if text.contains('|') {
         return None;
     }
-    let text = text.strip_prefix("(?:").unwrap_or(text);
+    let text = match text.strip_prefix("(?:") {
+        // What follows the group may repeat it zero times.
+        Some(group) if matches!(from_end_of_group(group), Some(")" | ")$")) => group,
+        Some(_) => return None,
+        None => text,
+    };
     let mut plain = String::new();
     let mut rest = text.chars();
     loop {
         let before = rest.clone();
         match rest.next() {
             Some('\\') => match rest.next() {
-                Some(next) if next.is_ascii_punctuation() => plain.push(next),
-                _ => break,
+                // The others, and these two, are classes and assertions.
+                Some(next) if next.is_ascii_punctuation() && !"<>".contains(next) => {
+                    plain.push(next);
+                }
+                _ => {
+                    rest = before;
+                    break;
+                }
             },
             Some(next) if next.is_ascii_alphanumeric() || "/-_~%,:@!&=';".contains(next) => {
                 plain.push(next);
@@ -60,6 +71,31 @@ fn plain_beginning(condition: &Condition) -> Option<String> {
     }
     plain.truncate(parent(&plain).len());
     Some(plain)
+}
+
+/// Returns the rest of an expression from the parenthesis on that closes the group in which it begins.
+fn from_end_of_group(text: &str) -> Option<&str> {
+    // Groups and classes that are open. A parenthesis in a class is plain.
+    let (mut groups, mut classes) = (0_u32, 0_u32);
+    let mut rest = text.chars();
+    loop {
+        let before = rest.as_str();
+        match rest.next()? {
+            '\\' => _ = rest.next()?,
+            '[' => {
+                classes += 1;
+                // A bracket at the beginning is plain.
+                let inner = rest.as_str();
+                let inner = inner.strip_prefix('^').unwrap_or(inner);
+                rest = inner.strip_prefix(']').unwrap_or(inner).chars();
+            }
+            ']' => classes = classes.saturating_sub(1),
+            '(' if classes == 0 => groups += 1,
+            ')' if classes == 0 && groups == 0 => return Some(before),
+            ')' if classes == 0 => groups -= 1,
+            _ => {}
+        }
+    }
 }
 
 /// Returns a path without what comes after its last slash, and without that slash.
@@ -103,12 +139,26 @@ mod tests {
             ("^/a/*b", "/"),
             (r"^/a\.b/c.*", "/a.b"),
             (r"^/a\d/b$", "/"),
+            (r"^/a/b\d$", "/a"),
+            (r"^(?:/a/b\d)$", "/a"),
+            (r"^/api/v\d$", "/api"),
+            (r"^/a/b\>$", "/a"),
+            ("^(?:/a/b)?/c$", "/"),
+            ("^(?:/a/b)?/(c)$", "/"),
+            ("^(?:/a/b)?", "/"),
+            ("^(?:/a/b)*$", "/"),
+            ("^(?:/a/b){0,1}$", "/"),
+            ("^(?:/a/(b))?/(c)$", "/"),
+            ("^(?:/a/([(]b))?/(c[)])$", "/"),
+            ("^(?:/a/([^])]+)/c)$", "/a"),
+            (r"^(?:/a/\)b/.*)$", "/a/)b"),
+            ("^(?:/a/b)", "/a"),
             ("^/a/x|/b/x", "/"),
             ("/a/b$", "/"),
             ("(?i)^/a/b$", "/"),
             ("^", "/"),
         ] {
-            let test = Test::Pattern(model::Pattern::parse(text).unwrap());
+            let test = Test::Pattern(crate::Pattern::parse(text).unwrap());
             let condition = Condition { on: ConditionOn::Path, test, negated: false };
             let matches = RouteMatch { conditions: vec![condition.clone()], ..RouteMatch::any() };
             assert_eq!(cookie_path(&matches), expected, "{text}");

@@ -150,8 +150,9 @@ pub(crate) const SCALING_SERVERS_MIN: u64 = 1;
 pub(crate) const SCALING_UTILIZATION: f64 = 0.7;
 pub(crate) const SCALING_SCALE_IN_AFTER: Duration = secs(300);
 pub(crate) const SCALING_IDLE_AFTER: Duration = secs(600);
-/// About the time that a machine or a process needs to start and to be found.
-pub(crate) const SCALING_OUT_COOLDOWN: Duration = secs(30);
+/// The sync period of the Kubernetes autoscaler, with which the function was simulated: its number rises over the 15 s
+/// that a load covers.
+pub(crate) const SCALING_OUT_COOLDOWN: Duration = secs(15);
 /// Machines are billed by the minute or more, and a restart costs cold caches.
 pub(crate) const SCALING_IN_COOLDOWN: Duration = secs(300);
 pub(crate) const SCALING_DRAIN_MAX: Duration = secs(300);

@@ -4,8 +4,10 @@
 //! at least ten retransmissions of missing segments, and at least one in a hundred. The capture
 //! shows the same bytes twice, or it shows them late and with a newer IP identification than the
 //! segments before. It does not count segments that had arrived (as acknowledgements, SACK or
-//! D-SACK show), last segments that the timer retransmits, and packets captured twice. tshark's
-//! label is not used, because near a fast sender it labels retransmissions "out of order".
+//! D-SACK show), last segments that the timer retransmits, packets captured twice, and, if the capture
+//! lacks data that was acknowledged, as many segments as may seem late only because their first copy
+//! was not captured. tshark's label is not used, because near a fast sender it labels retransmissions
+//! "out of order".
 //!
 //! **Why.** Each loss makes a sender slow down, and the data behind it is delayed by a round trip.
 //! The place of the capture shows where packets are lost: segments that appear twice were lost
@@ -93,5 +95,14 @@ fn needless(side: &CaptureSide) -> u64 {
 
 /// Those that the capture shows once and late.
 fn lost_before(side: &CaptureSide) -> u64 {
-    side.late_segments.saturating_sub(side.overtaken_segments)
+    let late = side.late_segments.saturating_sub(side.overtaken_segments);
+    late.saturating_sub(first_not_captured(side))
+}
+
+/// Of the segments sent again, as many as may have been sent before without being captured: the share of the data that
+/// the capture lacks, and as much again for chance.
+fn first_not_captured(side: &CaptureSide) -> u64 {
+    let sent = side.unique_bytes.saturating_add(side.unseen_bytes).max(1);
+    let share = side.unseen_bytes as f64 / sent as f64;
+    (side.repeated_segments as f64 * share * 2.0).ceil() as u64
 }

@@ -287,7 +287,7 @@ mod tests {
         let wall = |at_s| START + Duration::from_secs(at_s);
         let session = Session::new(1, 2, START);
         let used = |at_s| Session { seen_s: seconds(wall(at_s)), ..session };
-        // Idle time, what was asked for, the server that answers, when; what the client is told.
+        // The idle time, the session of the request, the server that answers, and when; the session that is sent.
         for (idle_s, asked, server, at_s, expected) in [
             (0, None, 2, 5, Some(Session::new(1, 2, wall(5)))),
             (0, Some(session), 2, 5, None),

@@ -24,7 +24,7 @@ use super::message::Message;
 const CALLS_MAX: usize = 64;
 /// Maximum time to resolve the name of a webhook, and to connect to one of its addresses.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Maximum size of a response or of what a command says; more is not kept.
+/// Maximum size of a response, or of a command's output; more is not kept.
 const SAID_MAX_BYTES: usize = 16 * 1024;
 /// How long the rest of a command's output may take after its end. Another process may hold its standard error.
 const OUTPUT_MAX: Duration = Duration::from_millis(100);
@@ -216,7 +216,7 @@ async fn execute(command: &[String], message: &Message, max: Duration) -> Result
         // It was killed: this only takes it out of the table of processes.
         let _ = timeout(CONNECT_MAX, child.wait()).await;
     }
-    // Without an end, what has arrived must do.
+    // If it does not end, what has arrived is used.
     let _ = timeout(OUTPUT_MAX, async { while output.read_some().await {} }).await;
     match ended {
         Ok(Ok(status)) if status.success() => Ok(()),

@@ -1,4 +1,4 @@
-//! What the webhook or command that starts and stops servers is told.
+//! The values that a call of a webhook or command passes on.
 
 use std::net::SocketAddr;
 

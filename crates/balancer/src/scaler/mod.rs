@@ -1,6 +1,6 @@
 //! How many servers services should have: measures their loads, shares them with the fleet, and asks the function
-//! of the crate `scaling`. `acting` carries out the crate's plans for services whose servers Weir has started and
-//! stopped.
+//! of the crate `scaling`. `acting` carries out the crate's plans for services with a webhook or command that
+//! starts and stops servers.
 
 mod acting;
 mod calls;

@@ -1,5 +1,5 @@
 //! Servers that are about to be removed because their services need fewer. For each service, one member decides which
-//! (`scaling::plan`). All members stop sending requests to them, and say how many they still have in flight there.
+//! (`scaling::plan`). All members stop sending requests to them, and report how many they still have in flight there.
 //!
 //! A statement is valid for a few seconds and is repeated. So when the member that decides is gone, its servers either
 //! come back or are taken over by the next one, and nothing has to be cleaned up.
@@ -41,7 +41,7 @@ type Name = Arc<str>;
 /// A server of a service.
 type Server = (Arc<str>, SocketAddr);
 
-/// What a member says about a server.
+/// What a member states about a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
     /// It gets requests again.
@@ -73,7 +73,7 @@ struct State {
     members: Option<(Name, HashMap<StartId, Name>)>,
     own: HashMap<Server, (Moment, Said)>,
     send_at: Moment,
-    /// The latest decision about each server, whoever made it.
+    /// The latest decision about each server, of any member.
     decided: HashMap<Server, (Moment, bool)>,
     /// Requests in flight at other members.
     in_flight: HashMap<(StartId, Server), (Moment, u32)>,

@@ -351,7 +351,7 @@ impl ResponseForm {
 /// Fields that Weir adds to a response.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Additions<'a> {
-    /// The field, with its value, by which the client is told of its server or session.
+    /// The field, with its value, that carries the session or the server's token to the client.
     pub(crate) affinity: Option<(&'a str, &'a str)>,
     /// What carries the session, which only Weir may set.
     pub(crate) session: Option<&'a SessionCarrier>,

@@ -22,6 +22,7 @@ entries! {
     "hidden-backlog",
     "small-link",
     "workers-and-slots",
+    "doubled-load",
     "stale-keep-alive",
     "health-check-storm",
     "out-of-order",

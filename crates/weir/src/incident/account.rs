@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::bundle::Bundle;
-use super::excluded::{Excluded, excluded};
+use super::excluded::{Excluded, Trouble, excluded};
 use super::moves::{Event, moves};
 use super::series::Past;
 
@@ -31,6 +31,9 @@ const PRECEDES_MS: u64 = 120_000;
 
 /// A change is seen up to a second after it happened, and the beginning of trouble is known to a row.
 const SEEN_LATE_MS: u64 = 2_000;
+
+/// A load that moves this close to the beginning of trouble, before or after it, may be its cause.
+const LOAD_NEAR_MS: u64 = 15_000;
 
 /// The account.
 #[derive(Debug, Default, Serialize)]
@@ -87,7 +90,7 @@ pub(crate) fn account(bundle: &Bundle) -> Account {
     if let Some(lead) = Lead::of(&findings, &events) {
         let first = first_trouble(&events, &lead);
         let began = first.map_or(lead.seen_unix_ms, |event| event.at_unix_ms);
-        account.exclude(&lead, began, &past, workers);
+        account.exclude((&lead, began), (&past, &events), workers);
         account.preceded_by = changes.map(|changes| preceding(&lead, began, &changes));
         account.examples = examples(bundle, &lead);
         account.take(lead);
@@ -154,10 +157,24 @@ impl Account {
         }
     }
 
-    fn exclude(&mut self, lead: &Lead, began: u64, past: &Past, workers: Option<usize>) {
+    fn exclude(
+        &mut self,
+        (lead, began): (&Lead, u64),
+        (past, events): (&Past, &[Event]),
+        workers: Option<usize>,
+    ) {
         let service = lead.service.as_ref().and_then(|name| past.services.get(name));
         if let Some(service) = service {
-            let found = excluded(past, service, &lead.servers, began, workers);
+            let trouble = Trouble {
+                servers: &lead.servers,
+                began_unix_ms: began,
+                load_moved: events.iter().any(|event| {
+                    event.is_of_load()
+                        && event.service == lead.service
+                        && event.at_unix_ms.abs_diff(began) <= LOAD_NEAR_MS
+                }),
+            };
+            let found = excluded(past, service, &trouble, workers);
             Excluded { ruled_out: self.ruled_out, unknown: self.unknown } = found;
         }
     }

@@ -47,15 +47,23 @@ pub(super) struct Excluded {
     pub(super) unknown: Vec<String>,
 }
 
-/// Examines a service. `began_unix_ms`: when its trouble began; `servers`: those at fault, if some are; `workers`:
-/// of the balancer.
+/// The trouble of a service.
+pub(super) struct Trouble<'a> {
+    /// Those at fault, if some are.
+    pub(super) servers: &'a [String],
+    pub(super) began_unix_ms: u64,
+    /// The service's load moved at about that time. Medians do not show a load that has just risen.
+    pub(super) load_moved: bool,
+}
+
+/// Examines a service. `workers`: of the balancer.
 pub(super) fn excluded(
     past: &Past,
     service: &Service,
-    servers: &[String],
-    began_unix_ms: u64,
+    trouble: &Trouble<'_>,
     workers: Option<usize>,
 ) -> Excluded {
+    let &Trouble { servers, began_unix_ms, load_moved } = trouble;
     let mut excluded = Excluded::default();
     if past.ended_unix_ms.is_empty() {
         excluded.unknown.push("everything else: there is no history".to_owned());
@@ -76,7 +84,9 @@ pub(super) fn excluded(
             }
             _ => excluded.unknown.push(name.to_owned()),
         };
-    if let Some(own) = &service.own {
+    if let Some(own) = &service.own
+        && !load_moved
+    {
         let rate = |rate: f64| format!("{} requests/s", number(rate));
         compare("load", &past.rates(own, "requests"), &OF_LOAD, &rate);
     }

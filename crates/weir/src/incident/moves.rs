@@ -33,6 +33,11 @@ pub(super) struct Event {
 }
 
 impl Event {
+    /// Returns whether a service's load moved.
+    pub(super) fn is_of_load(&self) -> bool {
+        self.measure == Some(REQUESTS.name)
+    }
+
     pub(super) fn is_trouble(&self) -> bool {
         self.effect.known() == Some(Effect::Trouble)
     }

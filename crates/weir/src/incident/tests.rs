@@ -173,6 +173,16 @@ fn load_that_doubles_is_an_event_and_is_not_ruled_out() {
 }
 
 #[test]
+fn load_that_moves_at_the_beginning_is_not_ruled_out_though_the_medians_are_near() {
+    let mut bundle = slow_server();
+    bundle["history"][0]["series"][1]["columns"]["requests"] =
+        column(&[(0, 100), (35, 40), (58, 104)]);
+    let said = text_of(&bundle);
+    assert!(said.contains("14:00:58  app received more requests: 104/s, before 40/s."), "{said}");
+    assert!(!said.contains("Ruled out: load"), "{said}");
+}
+
+#[test]
 fn a_busy_balancer_is_not_ruled_out_and_what_is_missing_is_not_known() {
     let mut bundle = slow_server();
     bundle["history"][0]["series"][0]["columns"]["cpu_us"] = column(&[(0, 1_900_000)]);

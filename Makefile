@@ -2,14 +2,15 @@
 #
 #   make run    build and start `weir demo`: needs a Rust toolchain and a C compiler
 #   make test   install what the tests need from Debian's packages, then run them (15 minutes at most)
-#   make check  format, lints, and the dependencies between crates
+#   make check  format, lints, the dependencies between crates, links between the documents
 #   make prove  long runs and failures under load, fuzzing, licences; judged by counts alone
 #               (15 minutes; PROVE=long runs the full lengths). Some tests need Go or Java, one of them Node and
 #               npm's registry; they are left out without
 #   make measure everything judged by time or CPU, against HAProxy, wrk and tshark: needs a quiet
 #               machine (half an hour); ends with a table of targets and results; not part of CI
 #   make race   compare with HAProxy, nginx and Envoy: CPU, latency, memory (half an hour)
-#   make lab    reproduce and solve nine incidents (25 minutes at most; root; one needs Go)
+#   make docs   make a site of the documentation, with a search: target/book (builds mdBook first, in minutes)
+#   make lab    reproduce and solve ten incidents (35 minutes at most; root; one needs Go)
 #   make interop real HTTP/2 and gRPC clients and servers on both sides of Weir (20 minutes at most; needs
 #               Go, Node and Java, PyPI and the Go module proxy); not part of CI
 #   make kubernetes check the Helm chart and an autoscaler that reads from Weir, and run the conformance suite of the
@@ -33,7 +34,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target in `make prove`; three times as long with PROVE=long.
 FUZZ_SECONDS ?= $(if $(filter long,$(PROVE)),60,20)
 
-.PHONY: help run test check prove measure race lab interop kubernetes kubernetes-scale browser soak deny peers pebble oauth2-proxy otel-collector consul nomad keda-client prove-peers
+.PHONY: help docs run test check prove measure race lab interop kubernetes kubernetes-scale browser soak deny peers pebble oauth2-proxy otel-collector consul nomad keda-client prove-peers
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -82,6 +83,11 @@ test: peers
 	WEIR_BIN=$(CURDIR)/target/debug/weir "$$nextest" nextest run --workspace --test-threads $(TEST_THREADS)
 	$(CARGO) test --quiet --workspace --doc
 	scripts/loom
+
+# The documentation as a site with a search: target/book/index.html.
+docs:
+	@mdbook=$$(scripts/tool mdbook)
+	"$$mdbook" build
 
 check:
 	@$(CARGO) fmt --all --check

@@ -1,4 +1,5 @@
-//! `cargo run -p xtask -- arrows`: checks that the workspace is as ARCHITECTURE.md describes it.
+//! `cargo run -p xtask -- arrows`: checks that the workspace is as ARCHITECTURE.md describes it, and that links between
+//! the documents lead somewhere.
 //!
 //! [`layers`] has the rules as data; each module checks one kind of rule and returns [`Finding`]s. It does
 //! not check style, as clippy and rustfmt do.
@@ -7,6 +8,7 @@ mod arrows;
 mod circles;
 mod fences;
 mod layers;
+mod links;
 mod source;
 mod tidy;
 
@@ -53,6 +55,7 @@ fn check(root: &Path) -> Result<Vec<Finding>, String> {
     let packages = arrows::read_packages(root)?;
     let mut findings = arrows::check(&packages);
     findings.extend(arrows::check_map(root, &packages)?);
+    findings.extend(links::check(root)?);
     let files = source::rust_files(root)?;
     for file in &files {
         findings.extend(tidy::check(file));

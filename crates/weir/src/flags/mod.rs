@@ -350,6 +350,48 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// Returns the commands in the indented and fenced blocks of a document, each with its line.
+    fn commands(document: &str) -> Vec<(usize, Vec<String>)> {
+        let lines = document.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+        let commands = lines.filter_map(|(number, line)| {
+            let line = line.strip_prefix("$ ").unwrap_or(line);
+            let line = line.strip_prefix("sudo ").unwrap_or(line).strip_prefix("weir ")?;
+            let mut words = shlex::split(line).unwrap_or_default();
+            if let Some(end) = words.iter().position(|word| word.starts_with(['|', '>', '&'])) {
+                words.truncate(end);
+            }
+            let is_verb = |word: &String| word.bytes().all(|byte| byte.is_ascii_lowercase());
+            words.first().is_some_and(is_verb).then_some((number, words))
+        });
+        commands.collect()
+    }
+
+    #[test]
+    fn every_command_in_the_documentation_is_valid() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut files = vec![root.join("README.md")];
+        let mut folders = vec![root.join("docs")];
+        while let Some(folder) = folders.pop() {
+            let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+            let (deeper, here): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+            folders.extend(deeper);
+            files.extend(here.into_iter().filter(|path| path.extension() == Some("md".as_ref())));
+        }
+        let mut wrong = Vec::new();
+        let mut count = 0;
+        for file in files {
+            for (line, words) in commands(&std::fs::read_to_string(&file).unwrap()) {
+                count += 1;
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                if let Err(error) = parse(&words) {
+                    wrong.push(format!("{}:{line}: {words:?}: {error}", file.display()));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(count > 40, "only {count} commands were found");
+    }
+
     #[test]
     fn each_verb_takes_its_words() {
         let cli = parse(&["serve", "weir.toml"]).unwrap();

@@ -22,7 +22,7 @@ fn check_refuses_what_serve_would() {
         ("log", "[log]", format!("access = \"{folder}/none/access.log\""), "make the directory"),
         ("explain", "[log]", format!("explain_token_file = \"{folder}/none\""), "openssl rand"),
         ("open", "[log]", format!("explain_token_file = \"{open}\""), "chmod 600"),
-        ("user", "", "user = \"nobody-has-this-name\"".to_owned(), "there is no such user"),
+        ("user", "", "user = \"nobody-has-this-name\"".to_owned(), "has no such user"),
     ] {
         let text = if table.is_empty() {
             format!("{key}\n{base}")

@@ -142,7 +142,7 @@ pub(crate) const FENCES: &[Fence] = &[
     Fence { path: "std::net::TcpStream", instead: "sockets belong to os and transport" },
     Fence { path: "std::net::TcpListener", instead: "sockets belong to os and transport" },
     Fence { path: "std::net::UdpSocket", instead: "sockets belong to os and transport" },
-    Fence { path: "std::net::ToSocketAddrs", instead: "names are resolved by control" },
+    Fence { path: "std::net::ToSocketAddrs", instead: "names are resolved by transport::names" },
     Fence { path: "std::os", instead: "what is Linux's belongs to os" },
     Fence { path: "std::process", instead: "processes belong to the shells" },
     Fence { path: "std::env", instead: "take the value as an argument" },

@@ -5,6 +5,7 @@
 //! (which limit, which option, when) belong to the callers.
 
 pub mod accept;
+mod accounts;
 pub mod capture;
 pub mod clock;
 pub mod conntrack;

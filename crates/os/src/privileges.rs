@@ -2,14 +2,14 @@
 
 #![allow(unsafe_code, reason = "the C library alone changes ids in every thread at once")]
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::c_int;
 use std::fmt;
 use std::io;
-use std::mem::MaybeUninit;
-use std::ptr;
 
-/// Switches to `user`, with `group` (default: the user's own) and the supplementary groups in the
-/// system's databases, in every thread of the process, irrevocably. Call it before threads are
+use crate::accounts;
+
+/// Switches to `user`, with `group` (default: the user's own) and the supplementary groups in
+/// /etc/group, in every thread of the process, irrevocably. Call it before threads are
 /// started, so that none temporarily has more rights than the others. A process that has these IDs
 /// already keeps the supplementary groups that it has.
 ///
@@ -36,7 +36,7 @@ pub fn switch(user: &str, group: Option<&str>) -> Result<(), SwitchError> {
 /// Returns the IDs of the user and the group that [`switch`] would switch to.
 ///
 /// # Errors
-/// When there is no such user or group, or the databases cannot be read.
+/// When there is no such user or group, or /etc/passwd or /etc/group cannot be read.
 pub fn ids(user: &str, group: Option<&str>) -> Result<(u32, u32), SwitchError> {
     let (uid, own_gid) = find_user(user)?;
     let gid = match group {
@@ -49,7 +49,7 @@ pub fn ids(user: &str, group: Option<&str>) -> Result<(u32, u32), SwitchError> {
 /// Returns the ID of a group.
 ///
 /// # Errors
-/// When there is no such group, or the database cannot be read.
+/// When there is no such group, or /etc/group cannot be read.
 pub fn group_id(group: &str) -> Result<u32, SwitchError> {
     find_group(group)
 }
@@ -57,11 +57,11 @@ pub fn group_id(group: &str) -> Result<u32, SwitchError> {
 /// Why the process could not switch users.
 #[derive(Debug)]
 pub enum SwitchError {
-    /// No such user in the system's databases.
+    /// No such user in /etc/passwd.
     UnknownUser(String),
-    /// No such group in the system's databases.
+    /// No such group in /etc/group.
     UnknownGroup(String),
-    /// The databases could not be read.
+    /// The file could not be read.
     Lookup {
         /// The requested user or group.
         name: String,
@@ -82,14 +82,12 @@ pub enum SwitchError {
 impl fmt::Display for SwitchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SwitchError::UnknownUser(name) => write!(
-                f,
-                "cannot run as user {name:?}: there is no such user; `getent passwd` lists them"
-            ),
-            SwitchError::UnknownGroup(name) => write!(
-                f,
-                "cannot run as group {name:?}: there is no such group; `getent group` lists them"
-            ),
+            SwitchError::UnknownUser(name) => {
+                write!(f, "cannot run as user {name:?}: /etc/passwd has no such user")
+            }
+            SwitchError::UnknownGroup(name) => {
+                write!(f, "cannot run as group {name:?}: /etc/group has no such group")
+            }
             SwitchError::Lookup { name, source } => {
                 write!(f, "cannot look up {name:?} in the system's users and groups: {source}")
             }
@@ -121,11 +119,11 @@ type Gid = libc::gid_t;
 
 /// Sets all IDs. Groups first: without root the process may no longer change them.
 fn change(user: &str, uid: Uid, gid: Gid) -> io::Result<()> {
-    let name = CString::new(user)?;
-    // SAFETY: `name` is a NUL-terminated string that outlives the call.
-    succeeded(unsafe { libc::initgroups(name.as_ptr(), gid) })?;
-    // SAFETY: takes plain numbers. The C library applies it to all threads, where the bare
-    // system call would change the calling one only.
+    let groups = accounts::groups_of(user, gid)?;
+    // SAFETY: the list is valid for reading during the call. The C library applies it to all
+    // threads, where the bare system call would change the calling one only.
+    succeeded(unsafe { libc::setgroups(groups.len(), groups.as_ptr()) })?;
+    // SAFETY: takes plain numbers; applied to all threads, too.
     succeeded(unsafe { libc::setresgid(gid, gid, gid) })?;
     // SAFETY: as above.
     succeeded(unsafe { libc::setresuid(uid, uid, uid) })
@@ -153,51 +151,15 @@ fn succeeded(result: c_int) -> io::Result<()> {
 }
 
 fn find_user(user: &str) -> Result<(Uid, Gid), SwitchError> {
-    // SAFETY: `look_up` passes what getpwnam_r(3) asks for.
-    let found = look_up::<libc::passwd>(user, |name, record, buffer, length, result| unsafe {
-        libc::getpwnam_r(name, record, buffer, length, result)
-    })?;
-    let account = found.ok_or_else(|| SwitchError::UnknownUser(user.to_owned()))?;
-    Ok((account.pw_uid, account.pw_gid))
+    let found = accounts::user(user);
+    let found = found.map_err(|source| SwitchError::Lookup { name: user.to_owned(), source })?;
+    found.ok_or_else(|| SwitchError::UnknownUser(user.to_owned()))
 }
 
 fn find_group(group: &str) -> Result<Gid, SwitchError> {
-    // SAFETY: `look_up` passes what getgrnam_r(3) asks for.
-    let found = look_up::<libc::group>(group, |name, record, buffer, length, result| unsafe {
-        libc::getgrnam_r(name, record, buffer, length, result)
-    })?;
-    Ok(found.ok_or_else(|| SwitchError::UnknownGroup(group.to_owned()))?.gr_gid)
-}
-
-/// Maximum length of a record's strings; a group may list many members.
-const RECORD_MAX_BYTES: usize = 1 << 20;
-
-/// Performs one call of the `getpwnam_r(3)` family, with a buffer that grows until the record fits.
-/// The callback receives: a NUL-terminated name, room for the record, a buffer with its length, and
-/// room for the result pointer; all valid during the call. Only the numbers of the result may be
-/// read: its strings pointed into the buffer, which is gone.
-fn look_up<T: Copy>(
-    name: &str,
-    call: impl Fn(*const c_char, *mut T, *mut c_char, usize, *mut *mut T) -> c_int,
-) -> Result<Option<T>, SwitchError> {
-    let fail = |source| SwitchError::Lookup { name: name.to_owned(), source };
-    let c_name = CString::new(name).map_err(|e| fail(e.into()))?;
-    let mut buffer: Vec<c_char> = vec![0; 4096];
-    loop {
-        let mut record = MaybeUninit::<T>::uninit();
-        let mut result: *mut T = ptr::null_mut();
-        let (room, length) = (buffer.as_mut_ptr(), buffer.len());
-        match call(c_name.as_ptr(), record.as_mut_ptr(), room, length, &raw mut result) {
-            0 if result.is_null() => return Ok(None),
-            // SAFETY: success with a result that is not null says that the record was written.
-            0 => return Ok(Some(unsafe { record.assume_init() })),
-            // Documented as other ways to report "not found".
-            libc::ENOENT | libc::ESRCH => return Ok(None),
-            libc::EINTR => {}
-            libc::ERANGE if buffer.len() < RECORD_MAX_BYTES => buffer.resize(length * 2, 0),
-            error => return Err(fail(io::Error::from_raw_os_error(error))),
-        }
-    }
+    let found = accounts::group(group);
+    let found = found.map_err(|source| SwitchError::Lookup { name: group.to_owned(), source })?;
+    found.ok_or_else(|| SwitchError::UnknownGroup(group.to_owned()))
 }
 
 #[cfg(test)]
@@ -212,12 +174,11 @@ mod tests {
         let error = switch("no-such-user", None).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "cannot run as user \"no-such-user\": there is no such user; `getent passwd` lists \
-             them"
+            "cannot run as user \"no-such-user\": /etc/passwd has no such user"
         );
         let error = switch("root", Some("no-such-group")).unwrap_err();
         assert!(matches!(error, SwitchError::UnknownGroup(_)), "{error}");
-        assert!(matches!(switch("nul\0", None), Err(SwitchError::Lookup { .. })));
+        assert!(matches!(switch("nul\0", None), Err(SwitchError::UnknownUser(_))));
     }
 
     const CHILD: &str = "WEIR_TEST_SWITCH_CHILD";

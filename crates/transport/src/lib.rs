@@ -1,4 +1,4 @@
-//! Connections for all crates: the byte stream, dialling, and a small HTTP client.
+//! Connections for all crates: names, dialling, the byte stream, and a small HTTP client.
 //!
 //! What is sent where, and when to retry, is decided elsewhere. TLS is a second kind of [`Stream`]
 //! and an HTTP/2 stream a third; their users hardly notice the difference.
@@ -8,6 +8,7 @@ pub mod client;
 pub mod dial;
 pub mod http2;
 mod inbox;
+pub mod names;
 mod stream;
 mod watched;
 mod websocket;

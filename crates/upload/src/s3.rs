@@ -1,7 +1,6 @@
 //! One store: its requests, signed, and what its answers mean.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -221,17 +220,16 @@ impl Store {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let lookup = |why: String| UploadError::Lookup { host: host.to_owned(), why };
         let found =
-            tokio::time::timeout(plan.connect_timeout, tokio::net::lookup_host((bare, port)));
+            tokio::time::timeout(plan.connect_timeout, transport::names::addresses(bare, port));
         let found = found.await.map_err(|_| lookup("the lookup took too long".to_owned()))?;
         let found = found.map_err(|error| lookup(error.to_string()))?;
-        let addresses: Vec<SocketAddr> = found.take(ADDRESSES_MAX).collect();
         let options = DialOptions {
             connect_timeout: plan.connect_timeout,
             user_timeout: None,
             tls: self.tls.clone(),
         };
         let mut last = lookup("the name has none".to_owned());
-        for address in addresses {
+        for address in found.into_iter().take(ADDRESSES_MAX) {
             match Connection::open(address, &options).await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => last = UploadError::Dial(error),

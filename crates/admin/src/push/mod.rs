@@ -132,7 +132,7 @@ async fn run(options: Options, mut before: Totals, mut stopped: watch::Receiver<
 
 /// Resolves a target's addresses; called for each push, so that changes are followed.
 async fn resolve(target: &HostPort) -> io::Result<Vec<SocketAddr>> {
-    Ok(tokio::net::lookup_host((target.host.as_str(), target.port)).await?.collect())
+    transport::names::addresses(&target.host, target.port).await
 }
 
 /// Runs `push` within its time limit.

@@ -54,7 +54,7 @@ pub(super) fn group_of(listener: &Listener) -> Result<Option<u32>, String> {
     let Some(name) = &listener.socket.group else { return Ok(None) };
     os::privileges::group_id(name).map(Some).map_err(|error| match error {
         SwitchError::UnknownGroup(_) => {
-            format!("there is no group {name:?} for its socket; `getent group` lists them")
+            format!("/etc/group has no group {name:?} for its socket")
         }
         other => other.to_string(),
     })

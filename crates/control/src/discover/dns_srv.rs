@@ -3,12 +3,18 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
-use discovery::srv;
+use discovery::srv::{self, Record};
+use hickory_resolver::TokioResolver;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{RData, RecordType};
 use tokio::sync::Semaphore;
+use transport::names::Dns;
 
 use super::backoff::Backoff;
-use super::names::{Dns, LOOKUPS_RUNNING_MAX, TTL_MAX, TTL_MIN};
+use super::names::{LOOKUPS_RUNNING_MAX, TTL_MAX, TTL_MIN};
 use super::report::Sink;
 
 /// DNS servers, which all watches share.
@@ -35,8 +41,11 @@ pub(super) async fn watch(client: Rc<Client>, name: Box<str>, port: Option<u16>,
         let found = {
             // The semaphore is never closed.
             let _permit = client.lookups.acquire().await;
-            let lookup = client.dns.borrow_mut().services(&name);
-            lookup.await
+            let resolver = client.dns.borrow_mut().resolver();
+            match resolver {
+                Ok(resolver) => lookup(&resolver, &name).await,
+                Err(why) => Err(why),
+            }
         };
         let arrived = os::clock::now();
         let found = found.and_then(|(records, ttl)| Ok((srv::servers(&records, port)?, ttl)));
@@ -50,6 +59,34 @@ pub(super) async fn watch(client: Rc<Client>, name: Box<str>, port: Option<u16>,
         sink.send(arrived, found.map(|(answer, _)| (answer, None))).await;
         tokio::time::sleep(again).await;
     }
+}
+
+/// Returns the SRV records of `name`, with the time for which they are valid.
+async fn lookup(resolver: &TokioResolver, name: &str) -> Result<(Vec<Record>, Duration), String> {
+    // With a dot at its end no search list applies: the name is complete.
+    let lookup = resolver.lookup(format!("{name}."), RecordType::SRV).await;
+    let lookup = lookup.map_err(|error| match &error {
+        NetError::Dns(DnsError::NoRecordsFound(none)) => match none.response_code {
+            ResponseCode::NXDomain => "no such name".to_owned(),
+            ResponseCode::NoError => "no SRV records".to_owned(),
+            code => code.to_string(),
+        },
+        _ => error.to_string(),
+    })?;
+    let mut ttl_s = u32::MAX;
+    let mut records = Vec::new();
+    for record in lookup.answers() {
+        ttl_s = ttl_s.min(record.ttl);
+        if let RData::SRV(srv) = &record.data {
+            records.push(Record {
+                priority: srv.priority,
+                weight: srv.weight,
+                port: srv.port,
+                target: srv.target.to_ascii(),
+            });
+        }
+    }
+    Ok((records, Duration::from_secs(ttl_s.into())))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! server once, so that errors are reported before the load starts.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -175,10 +175,11 @@ fn find(place: &Place, tls: Option<Arc<ClientConfig>>, ways: &Ways) -> Result<Si
     let name = place.name();
     let unreachable = |text: String| Err(Refusal::Unreachable(text));
     let begun = os::clock::nanos();
-    let addresses: Vec<SocketAddr> = match (place.host.as_str(), place.port).to_socket_addrs() {
-        Ok(found) => found.collect(),
-        Err(error) => return unreachable(format!("{}: no address found: {error}", place.host)),
-    };
+    let addresses: Vec<SocketAddr> =
+        match transport::names::addresses_blocking(&place.host, place.port) {
+            Ok(found) => found,
+            Err(error) => return unreachable(format!("{}: no address found: {error}", place.host)),
+        };
     let lookup = Duration::from_nanos(os::clock::nanos() - begun);
     let candidates = sources::reachable(&name, &addresses, &ways.sources)?;
     let tls = match tls {

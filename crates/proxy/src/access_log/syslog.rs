@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::{TcpStream, ToSocketAddrs as _, UdpSocket};
+use std::net::{TcpStream, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
@@ -356,8 +356,8 @@ fn connect(to: &SyslogTarget) -> io::Result<Socket> {
 }
 
 fn resolve(target: &HostPort) -> io::Result<std::net::SocketAddr> {
-    let mut addresses = (target.host.as_str(), target.port).to_socket_addrs()?;
-    addresses.next().ok_or_else(|| io::Error::other("the name has no address"))
+    let addresses = transport::names::addresses_blocking(&target.host, target.port)?;
+    addresses.first().copied().ok_or_else(|| io::Error::other("the name has no address"))
 }
 
 /// Returns the machine's name, or `-` if it is unknown or unfit for a message.

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use tokio::time::timeout;
 
 use super::Connection;
 use crate::dial::{self, DialError, DialOptions};
+use crate::names;
 use crate::{Stream, TlsError};
 
 /// Addresses of a host that are tried.
@@ -85,11 +85,11 @@ async fn try_connect(
         }
     };
     let options = DialOptions { connect_timeout: step_max, user_timeout: Some(user_timeout), tls };
-    let found = timeout(step_max, tokio::net::lookup_host((url.host(), url.port()))).await;
+    let found = timeout(step_max, names::addresses(url.host(), url.port())).await;
     let found = found.map_err(|_| lookup("the lookup took too long"))?;
-    let addresses: Vec<SocketAddr> = found.map_err(Failed::Lookup)?.take(ADDRESSES_MAX).collect();
+    let addresses = found.map_err(Failed::Lookup)?;
     let mut last = lookup("the name has no address");
-    for address in addresses {
+    for address in addresses.into_iter().take(ADDRESSES_MAX) {
         match dial::dial(address, &options).await {
             Ok(stream) => return Ok(stream),
             Err(error) => last = Failed::Dial(error),

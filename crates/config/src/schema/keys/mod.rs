@@ -194,7 +194,7 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "user",
             Kind::Text(form("user name")),
             Absent::Then("no change"),
-            "The user to switch to after binding, when started as root.",
+            "The user of `/etc/passwd` to switch to after binding, when started as root.",
         ),
         key(
             "group",

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use model::Moment;
+use transport::names::{Answer, Family, Source};
 
 /// A name is looked up again after its TTL, within these bounds.
 pub(crate) const TTL_MIN: Duration = Duration::from_secs(1);
@@ -18,38 +19,6 @@ pub(crate) const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 /// Maximum number of addresses kept per name.
 pub(crate) const ADDRESSES_MAX: usize = 1024;
-
-model::words! {
-    /// Where addresses came from.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Source {
-        /// The hosts file.
-        Hosts = "hosts",
-        /// `localhost` and names below it, which mean the loopback addresses (RFC 6761 section 6.3).
-        Localhost = "localhost",
-        /// A DNS server.
-        Dns = "dns",
-    }
-}
-
-/// The answer for one address family.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
-    /// At least one address.
-    Found { addresses: Vec<IpAddr>, ttl: Duration },
-    /// An answer that states there is none (no such name, or no such record).
-    None(String),
-    /// No answer.
-    Failed(String),
-}
-
-/// The answer for a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) source: Source,
-    pub(crate) v4: Family,
-    pub(crate) v6: Family,
-}
 
 /// One name's addresses, and how fresh they are.
 #[derive(Clone, Debug, Default)]

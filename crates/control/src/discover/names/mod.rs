@@ -4,7 +4,6 @@
 //! which passes them to [`Names::on_answer`]. One lookup serves every service that names the
 //! host, whatever the port.
 
-mod dns;
 mod known;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +12,11 @@ use std::time::Duration;
 
 use model::Moment;
 use tokio::sync::mpsc;
+pub(crate) use transport::names::Answer;
+use transport::names::Dns;
+pub use transport::names::Source;
 
-pub(super) use dns::Dns;
-pub(crate) use known::Answer;
 use known::Known;
-pub use known::Source;
 pub(super) use known::{TTL_MAX, TTL_MIN};
 
 /// Maximum number of concurrent lookups; further names wait.

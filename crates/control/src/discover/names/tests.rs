@@ -1,13 +1,10 @@
 //! Tests of discovery against a DNS server on loopback.
 
-use std::io::Write;
 use std::net::SocketAddr;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::dns::Dns;
-use super::known::{Answer, Family, Source};
 use super::{Answered, Names};
 use crate::testing::{DEADLINE, DnsServer, Reply, addresses, block_on};
 
@@ -131,36 +128,5 @@ fn a_name_that_never_resolved_is_retried_and_reported() {
         rig.until(|rig| rig.discovery.is_tried("nowhere.test")).await;
         assert_eq!(rig.error().as_deref(), Some("no such name"));
         assert!(rig.addresses().is_empty());
-    });
-}
-
-#[test]
-fn the_hosts_file_comes_first_is_read_again_when_it_changes_and_localhost_needs_none() {
-    block_on(async {
-        let directory = std::env::temp_dir().join(format!("weir-hosts-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("a directory");
-        let path = directory.join("hosts");
-        let write = |text: &str, second: u64| {
-            let mut file = std::fs::File::create(&path).expect("created");
-            file.write_all(text.as_bytes()).expect("written");
-            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(second)).expect("set");
-        };
-        let found = |answer: &Answer| match &answer.v4 {
-            Family::Found { addresses, .. } => addresses[0].to_string(),
-            other => format!("{other:?}"),
-        };
-        write("127.0.0.7 app.test app\n", 1);
-        let mut dns = Dns::with_files(&[], path.clone(), directory.join("no-resolv.conf"));
-        let answer = dns.lookup("app.test").await;
-        assert_eq!((answer.source, found(&answer)), (Source::Hosts, "127.0.0.7".into()));
-        write("127.0.0.8 app.test\n", 2);
-        assert_eq!(found(&dns.lookup("app.test").await), "127.0.0.8");
-
-        let answer = dns.lookup("localhost").await;
-        assert_eq!((answer.source, found(&answer)), (Source::Localhost, "127.0.0.1".into()));
-        // Without resolv.conf other names fail with a reason, and only those.
-        let answer = dns.lookup("other.test").await;
-        assert!(matches!(&answer.v4, Family::Failed(why) if why.contains("no-resolv.conf")));
-        std::fs::remove_dir_all(&directory).expect("removed");
     });
 }

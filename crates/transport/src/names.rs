@@ -1,14 +1,15 @@
-//! One lookup of one name: the hosts file, `localhost`, then DNS.
+//! Lookups of names: the hosts file, `localhost`, then DNS.
 //!
 //! The order is that of `files dns` in nsswitch.conf. The hosts file and resolv.conf are reread
-//! when they change, as the C library does. Nothing is cached here: `known` decides when to look up
-//! again, based on the TTL.
+//! when they change, as the C library does. Nothing is cached here: whoever follows a name decides
+//! when to look it up again, based on the TTL. The C library itself is not used: in a program that is
+//! linked statically it could load modules of another version.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use discovery::srv::Record;
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
@@ -16,16 +17,96 @@ use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::{Query, ResponseCode};
-use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{Hosts, Resolver, TokioResolver, system_conf};
 
-use super::known::{Answer, Family, Source};
+model::words! {
+    /// Where addresses came from.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Source {
+        /// The hosts file.
+        Hosts = "hosts",
+        /// `localhost` and names below it, which mean the loopback addresses (RFC 6761 section 6.3).
+        Localhost = "localhost",
+        /// A DNS server.
+        Dns = "dns",
+    }
+}
+
+/// The answer for one address family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// At least one address.
+    Found {
+        /// Those that the machine can use, if there are some.
+        addresses: Vec<IpAddr>,
+        /// How long they are valid.
+        ttl: Duration,
+    },
+    /// An answer that states there is none (no such name, or no such record).
+    None(String),
+    /// No answer.
+    Failed(String),
+}
+
+/// The answer for a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Where it came from.
+    pub source: Source,
+    /// Addresses of IPv4.
+    pub v4: Family,
+    /// Addresses of IPv6.
+    pub v6: Family,
+}
+
+impl Answer {
+    /// Returns all addresses, those of IPv4 first.
+    ///
+    /// # Errors
+    /// There are none; why.
+    fn into_addresses(self) -> Result<Vec<IpAddr>, String> {
+        let (mut found, mut why) = (Vec::new(), None);
+        for family in [self.v4, self.v6] {
+            match family {
+                Family::Found { addresses, .. } => found.extend(addresses),
+                Family::None(reason) | Family::Failed(reason) => {
+                    why.get_or_insert(reason);
+                }
+            }
+        }
+        if found.is_empty() { Err(why.unwrap_or_default()) } else { Ok(found) }
+    }
+}
+
+/// Returns the addresses of a host, which is a name or an address itself, as the system's files and DNS servers have them.
+///
+/// # Errors
+/// The host has none, or nothing answered.
+pub async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(ip, port)]);
+    }
+    let answer = Dns::new(&[]).lookup(host).await;
+    let found = answer.into_addresses().map_err(io::Error::other)?;
+    Ok(found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
+}
+
+/// As [`addresses`], for a thread without an event loop.
+///
+/// # Errors
+/// As [`addresses`].
+pub fn addresses_blocking(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(addresses(host, port))
+}
 
 /// How long an answer from the hosts file or for `localhost` is valid before it is read again.
 const LOCAL_TTL: Duration = Duration::from_secs(10);
 
 /// Performs lookups.
-pub(crate) struct Dns {
+#[expect(missing_debug_implementations, reason = "the resolver has none")]
+pub struct Dns {
     /// Used instead of the servers in resolv.conf.
     nameservers: Vec<SocketAddr>,
     hosts: Watched<Hosts>,
@@ -41,16 +122,12 @@ struct Watched<T> {
 
 impl Dns {
     /// Uses the system's files; `nameservers` are queried instead of those in resolv.conf, unless there are none.
-    pub(crate) fn new(nameservers: &[SocketAddr]) -> Dns {
+    pub fn new(nameservers: &[SocketAddr]) -> Dns {
         Dns::with_files(nameservers, "/etc/hosts".into(), "/etc/resolv.conf".into())
     }
 
     /// As [`Dns::new`], with other files.
-    pub(crate) fn with_files(
-        nameservers: &[SocketAddr],
-        hosts: PathBuf,
-        resolv_conf: PathBuf,
-    ) -> Dns {
+    pub fn with_files(nameservers: &[SocketAddr], hosts: PathBuf, resolv_conf: PathBuf) -> Dns {
         Dns {
             nameservers: nameservers.to_vec(),
             hosts: Watched { seen: modified(&hosts), value: read_hosts(&hosts), path: hosts },
@@ -63,7 +140,7 @@ impl Dns {
     }
 
     /// Starts a lookup of `host`. The future borrows nothing, so that many can run at once.
-    pub(crate) fn lookup(&mut self, host: &str) -> impl Future<Output = Answer> + use<> {
+    pub fn lookup(&mut self, host: &str) -> impl Future<Output = Answer> + use<> {
         self.refresh();
         let local = self.local(host);
         let resolver = self.resolver.value.clone();
@@ -87,41 +164,13 @@ impl Dns {
         }
     }
 
-    /// Starts a lookup of the SRV records of `name`, which returns them with the time for which they are valid. The
-    /// future borrows nothing, so that many can run at once.
-    pub(crate) fn services(
-        &mut self,
-        name: &str,
-    ) -> impl Future<Output = Result<(Vec<Record>, Duration), String>> + use<> {
+    /// Returns what asks DNS servers, for records of other types than addresses.
+    ///
+    /// # Errors
+    /// Why there is none: resolv.conf cannot be read.
+    pub fn resolver(&mut self) -> Result<TokioResolver, String> {
         self.refresh();
-        let resolver = self.resolver.value.clone();
-        // With a dot at its end no search list applies: the name is complete.
-        let name = format!("{name}.");
-        async move {
-            let lookup = resolver?.lookup(name, RecordType::SRV).await;
-            let lookup = lookup.map_err(|error| match &error {
-                NetError::Dns(DnsError::NoRecordsFound(none)) => match none.response_code {
-                    ResponseCode::NXDomain => "no such name".to_owned(),
-                    ResponseCode::NoError => "no SRV records".to_owned(),
-                    code => code.to_string(),
-                },
-                _ => error.to_string(),
-            })?;
-            let mut ttl_s = u32::MAX;
-            let mut records = Vec::new();
-            for record in lookup.answers() {
-                ttl_s = ttl_s.min(record.ttl);
-                if let RData::SRV(srv) = &record.data {
-                    records.push(Record {
-                        priority: srv.priority,
-                        weight: srv.weight,
-                        port: srv.port,
-                        target: srv.target.to_ascii(),
-                    });
-                }
-            }
-            Ok((records, Duration::from_secs(ttl_s.into())))
-        }
+        self.resolver.value.clone()
     }
 
     fn refresh(&mut self) {
@@ -174,10 +223,8 @@ fn modified(path: &Path) -> Option<SystemTime> {
 
 fn read_hosts(path: &Path) -> Hosts {
     let mut hosts = Hosts::default();
-    let read = std::fs::File::open(path).and_then(|file| hosts.read_hosts_conf(file));
-    if let Err(error) = read {
-        tracing::debug!(path = %path.display(), %error, "no hosts file");
-    }
+    // Without a file there are no such hosts.
+    drop(std::fs::File::open(path).and_then(|file| hosts.read_hosts_conf(file)));
     hosts
 }
 
@@ -263,4 +310,61 @@ fn has_source_for(ip: IpAddr) -> bool {
     };
     const DISCARD_PORT: u16 = 9;
     UdpSocket::bind((any, 0)).and_then(|socket| socket.connect((ip, DISCARD_PORT))).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn block_on<F: Future>(future: F) -> F::Output {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(future)
+    }
+
+    #[test]
+    fn the_hosts_file_comes_first_is_read_again_when_it_changes_and_localhost_needs_none() {
+        block_on(async {
+            let directory = std::env::temp_dir().join(format!("weir-hosts-{}", std::process::id()));
+            std::fs::create_dir_all(&directory).expect("a directory");
+            let path = directory.join("hosts");
+            let write = |text: &str, second: u64| {
+                let mut file = std::fs::File::create(&path).expect("created");
+                file.write_all(text.as_bytes()).expect("written");
+                file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(second))
+                    .expect("set");
+            };
+            let found = |answer: &Answer| match &answer.v4 {
+                Family::Found { addresses, .. } => addresses[0].to_string(),
+                other => format!("{other:?}"),
+            };
+            write("127.0.0.7 app.test app\n", 1);
+            let mut dns = Dns::with_files(&[], path.clone(), directory.join("no-resolv.conf"));
+            let answer = dns.lookup("app.test").await;
+            assert_eq!((answer.source, found(&answer)), (Source::Hosts, "127.0.0.7".into()));
+            write("127.0.0.8 app.test\n", 2);
+            assert_eq!(found(&dns.lookup("app.test").await), "127.0.0.8");
+
+            let answer = dns.lookup("localhost").await;
+            assert_eq!((answer.source, found(&answer)), (Source::Localhost, "127.0.0.1".into()));
+            // Without resolv.conf other names fail with a reason, and only those.
+            let answer = dns.lookup("other.test").await;
+            assert!(matches!(&answer.v4, Family::Failed(why) if why.contains("no-resolv.conf")));
+            std::fs::remove_dir_all(&directory).expect("removed");
+        });
+    }
+
+    #[test]
+    fn addresses_need_no_lookup_and_localhost_no_server() {
+        let of = |host: &str| addresses_blocking(host, 80).map_err(|error| error.to_string());
+        assert_eq!(of("192.0.2.1"), Ok(vec![SocketAddr::from(([192, 0, 2, 1], 80))]));
+        assert_eq!(
+            of("2001:db8::1").map(|found| found[0].to_string()),
+            Ok("[2001:db8::1]:80".to_owned())
+        );
+        let found = of("a.localhost").unwrap();
+        assert!(found.iter().all(|address| address.ip().is_loopback()), "{found:?}");
+        assert!(of("").is_err() && of("a b").is_err());
+    }
 }

@@ -48,6 +48,9 @@ pub(crate) struct Api {
     renewed: Cell<Option<Moment>>,
     recovery: RefCell<Recovery>,
     recovered: Notify,
+    /// The end of failures that are no outage, such as missing permissions.
+    retry: RefCell<Recovery>,
+    retried: Notify,
 }
 
 impl Api {
@@ -59,6 +62,8 @@ impl Api {
             renewed: Cell::new(None),
             recovery: RefCell::default(),
             recovered: Notify::new(),
+            retry: RefCell::default(),
+            retried: Notify::new(),
         }
     }
 
@@ -67,22 +72,36 @@ impl Api {
         self.recovery.borrow_mut().failed();
     }
 
-    /// Waits until an API server answers after none could be reached.
+    /// Ends all waits for [`Api::recovered`].
+    pub(crate) fn call_recovered(&self) {
+        self.recovered.notify_waiters();
+        self.retried.notify_waiters();
+    }
+
+    /// Notes that something can be read that could not. What prevented it may have prevented others, too.
+    pub(crate) fn readable_again(&self) {
+        if self.retry.borrow_mut().answered(now()) {
+            self.retried.notify_waiters();
+        }
+    }
+
+    /// Waits until an API server answers after none could be reached, or has older data than before.
     pub(crate) async fn recovered(&self) {
         self.recovered.notified().await;
     }
 
-    /// Waits after a failure. If it was that no API server could be reached, no longer than until one answers.
-    pub(crate) async fn wait(&self, wait: Duration, failure: &Failure) {
-        if failure.cause != Cause::Connection || failure.retry_after.is_some() {
-            return sleep(wait).await;
-        }
+    /// Waits after a failure, no longer than until an API server answers after an outage, or until what could not be read can
+    /// be read again. Returns whether that was so: then earlier failures say nothing about the next attempt.
+    pub(crate) async fn wait(&self, wait: Duration, failure: &Failure) -> bool {
+        self.retry.borrow_mut().failed();
         tokio::select! {
-            () = sleep(wait) => {}
-            () = self.recovered() => {
-                // Not all at once.
+            () = sleep(wait) => false,
+            () = self.retried.notified() => {
+                // Not all at once, and not before the server wants it.
                 const SPREAD_MS: u64 = 250;
-                sleep(Duration::from_millis(fastrand::u64(0..SPREAD_MS)).min(wait)).await;
+                let spread = Duration::from_millis(fastrand::u64(0..SPREAD_MS));
+                sleep(spread.max(failure.retry_after.unwrap_or_default()).min(wait)).await;
+                true
             }
         }
     }
@@ -126,13 +145,15 @@ impl Api {
             self.renew();
             Failure::of_error(&error)
         })?;
-        if self.recovery.borrow_mut().answered(now()) {
-            self.recovered.notify_waiters();
-        }
         let status = response.status();
         if status.is_success() {
+            if self.recovery.borrow_mut().answered(now()) {
+                self.call_recovered();
+            }
             return Ok(response);
         }
+        // An API server that starts answers 403 and 503 until it has read its roles. That is no end of an outage, and 401
+        // may be the beginning of one.
         const ERROR_BYTES_MAX: usize = 1 << 20;
         let retry_after = retry_after(&response);
         let body = collect(response.into_body(), ERROR_BYTES_MAX).await.unwrap_or_default();
@@ -144,6 +165,7 @@ impl Api {
         };
         failure.retry_after = failure.retry_after.or(retry_after);
         if failure.cause == Cause::Unauthorized {
+            self.recovery.borrow_mut().failed();
             self.renew();
         }
         Err(failure)

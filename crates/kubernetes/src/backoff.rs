@@ -36,8 +36,9 @@ impl Backoff {
     }
 }
 
-/// Decides when waits end early: when the API server answers again after it was absent. An API server that comes and
-/// goes must not be asked by everything each time, so this happens at most once in [`WAIT_MAX`].
+/// Decides when waits end early: when a request succeeds after others have failed, because the API server was absent or
+/// refused them. An API server that comes and goes must not be asked by everything each time, so this happens at most
+/// once in [`WAIT_MAX`].
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
     is_absent: bool,
@@ -45,12 +46,12 @@ pub(crate) struct Recovery {
 }
 
 impl Recovery {
-    /// Notes that the API server could not be reached.
+    /// Notes a failure.
     pub(crate) fn failed(&mut self) {
         self.is_absent = true;
     }
 
-    /// Notes an answer, and returns whether waits end now.
+    /// Notes a success, and returns whether waits end now.
     pub(crate) fn answered(&mut self, now: Moment) -> bool {
         let was_absent = std::mem::take(&mut self.is_absent);
         let is_recent = self.latest.is_some_and(|latest| now.since(latest) < WAIT_MAX);

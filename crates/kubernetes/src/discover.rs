@@ -54,7 +54,9 @@ pub(crate) async fn run(api: Rc<Api>, answers: mpsc::Sender<Result<Found, Failur
         match failure {
             Some(failure) => {
                 let wait = backoff.failed(failure.retry_after, fastrand::f64());
-                api.wait(wait, &failure).await;
+                if api.wait(wait, &failure).await {
+                    backoff.succeeded();
+                }
             }
             None => sleep(if discovered.is_settled { EVERY } else { AT_START_EVERY }).await,
         }

@@ -32,6 +32,7 @@ mod manager;
 mod pace;
 mod queue;
 mod recorder;
+mod relists;
 mod resolver;
 mod reviews;
 mod settings;

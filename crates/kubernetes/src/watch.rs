@@ -93,7 +93,9 @@ impl Watch {
                 return;
             }
             let wait = backoff.failed(failure.retry_after, fastrand::f64());
-            self.api.wait(wait, &failure).await;
+            if self.api.wait(wait, &failure).await {
+                backoff.succeeded();
+            }
         }
     }
 
@@ -113,6 +115,9 @@ impl Watch {
             Err(failure) => return Ok(failure),
         };
         self.send(What::Listed(items)).await?;
+        if backoff.failures() > 0 {
+            self.api.readable_again();
+        }
         loop {
             let began = os::clock::now();
             let ended = self.watch(&mut version, *early < EARLY_MAX).await?;
@@ -141,7 +146,9 @@ impl Watch {
         let found = text(&page["metadata"]["resourceVersion"]);
         if is_older(found, version) {
             let line = "the API server has older data than before; all objects are read again";
-            return Err(Failure::new(Cause::Gone, line));
+            // What the other watches know is of the same time.
+            self.api.call_recovered();
+            return Err(Failure::new(Cause::Other, line));
         }
         Ok(())
     }

@@ -440,6 +440,49 @@ async fn an_older_state_is_restored() {
     weir.handle.stop();
 }
 
+/// A Service takes the place of another one, and the API server comes back with the state before that.
+#[tokio::test]
+async fn a_state_is_served_once_all_of_it_has_been_listed() {
+    let cluster = cluster();
+    cluster.put(service("old"));
+    cluster.put(route("moved", "old"));
+    let weir = start(settings(&cluster));
+    weir.obey();
+    weir.wait_for_routes(&["moved", "r"]).await;
+    let backup = cluster.change(|state| state.data.clone());
+    cluster.put(service("new"));
+    cluster.put(route("moved", "new"));
+    cluster.delete("services", "n", "old");
+    let uses = |name: &str| {
+        let pods = weir.handle.pods.borrow();
+        pods.keys().any(|(service, _)| *service == Key::new("n", name)).then_some(())
+    };
+    wait("the new Service", || uses("new")).await;
+    let list = "/httproutes?limit=250";
+    let count = |part: &str| cluster.state.lock().unwrap().count(part);
+    cluster.change(|state| state.faults.is_down = true);
+    cluster.cut();
+    wait("an outage", || (!weir.health().is_connected).then_some(())).await;
+    let before = weir.served().generation;
+    let (lists, watches) = (count(list), count("/services?watch=true"));
+    cluster.change(|state| {
+        state.data = backup;
+        state.faults.held.insert(list.to_owned());
+        state.faults.is_down = false;
+    });
+    wait("the list of routes", || (count(list) > lists).then_some(())).await;
+    wait("the Services", || (count("/services?watch=true") > watches).then_some(())).await;
+    wait("the end of the outage", || weir.health().is_connected.then_some(())).await;
+    // Neither a route without its Service, nor a change of Pods.
+    assert_eq!(weir.served().generation, before);
+    assert!(uses("new").is_some() && uses("old").is_none());
+    cluster.change(|state| state.faults.held.clear());
+    wait("the old Service", || uses("old")).await;
+    wait("the next generation", || (weir.served().generation > before).then_some(())).await;
+    assert_eq!(weir.served().generation, before + 1);
+    weir.handle.stop();
+}
+
 #[tokio::test]
 async fn pods_change_without_resolving() {
     let cluster = cluster();

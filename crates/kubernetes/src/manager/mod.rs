@@ -37,6 +37,7 @@ use crate::health::Health;
 use crate::hidden::Hidden;
 use crate::kinds::{Discovered, Kind, Source, Versions};
 use crate::recorder::Recorder;
+use crate::relists::Relists;
 use crate::resolver::Resolver;
 use crate::reviews;
 use crate::settings::{Exposure, Settings};
@@ -106,6 +107,7 @@ pub(crate) struct Manager {
     rested_at: Moment,
     /// Since when changes have been held back until objects that they refer to are read.
     held_since: Option<Moment>,
+    relists: Relists,
     is_complete: bool,
     is_leading: bool,
     election: elect::State,
@@ -181,6 +183,7 @@ impl Manager {
             resolve_at: None,
             rested_at: Moment::ZERO,
             held_since: None,
+            relists: Relists::default(),
             is_complete: false,
             is_leading: false,
             election: elect::State::default(),
@@ -280,6 +283,7 @@ impl Manager {
                 running.is_listed = true;
                 running.is_left_out = false;
                 running.failures = 0;
+                self.relists.listed(&source, now());
                 self.list(&source, items);
             }
             What::Followed => running.succeeded(),
@@ -293,6 +297,9 @@ impl Manager {
             },
             What::Failed(failure) => {
                 self.health.last_error = Some(Arc::clone(&failure.line));
+                if running.is_listed {
+                    self.relists.failed(&source, &failure);
+                }
                 running.failed(failure);
                 if source.kind.is_optional() {
                     self.leave_out(now());
@@ -366,6 +373,10 @@ impl Manager {
     fn try_resolve(&mut self, began: Moment, in_force: &InForce) {
         self.set_references();
         if self.is_complete {
+            if let Some(end) = self.relists.held_until(began) {
+                self.resolve_at = Some(end);
+                return;
+            }
             if self.holds_back(began) {
                 self.publish_pods();
                 return;

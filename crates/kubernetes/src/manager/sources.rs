@@ -99,6 +99,7 @@ impl Manager {
             }
             // With another version, the objects stay until they are listed.
             if !wanted.contains_key(&source) {
+                self.relists.ended(&source);
                 self.list(&source, Vec::new());
             }
         }

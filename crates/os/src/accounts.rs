@@ -47,16 +47,21 @@ fn records(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(':').collect())
 }
 
+/// Returns an ID. The largest number is none: to the kernel it means "unchanged".
+fn id(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|id| *id != u32::MAX)
+}
+
 fn user_in(text: &str, name: &str) -> Option<(u32, u32)> {
     records(text).find_map(|fields| match fields[..] {
-        [user, _, uid, gid, ..] if user == name => Some((uid.parse().ok()?, gid.parse().ok()?)),
+        [user, _, uid, gid, ..] if user == name => Some((id(uid)?, id(gid)?)),
         _ => None,
     })
 }
 
 fn group_in(text: &str, name: &str) -> Option<u32> {
     records(text).find_map(|fields| match fields[..] {
-        [group, _, gid, ..] if group == name => gid.parse().ok(),
+        [group, _, gid, ..] if group == name => id(gid),
         _ => None,
     })
 }
@@ -66,7 +71,7 @@ fn groups_of_in(text: &str, user: &str, own: u32) -> Vec<u32> {
     for fields in records(text) {
         if let [_, _, gid, members] = fields[..]
             && members.split(',').any(|member| member.trim() == user)
-            && let Ok(gid) = gid.parse()
+            && let Some(gid) = id(gid)
             && !found.contains(&gid)
         {
             found.push(gid);
@@ -82,10 +87,10 @@ mod tests {
     #[test]
     fn users_and_groups_are_found_in_the_files() {
         let users = "# x:x:1:1\nroot:x:0:0:root:/root:/bin/sh\n+nis\nweir:x:998:997:W. \u{fffd}:/:/bin/false\n\
-                     bad:x:a:1:::\nweir:x:1:1:::\n";
+                     bad:x:a:1:::\nnone:x:4294967295:1:::\nweir:x:1:1:::\n";
         assert_eq!(user_in(users, "weir"), Some((998, 997)));
         assert_eq!(user_in(users, "root"), Some((0, 0)));
-        for name in ["", "x", "# x", "bad", "+nis", "wei", "weir:x"] {
+        for name in ["", "x", "# x", "bad", "none", "+nis", "wei", "weir:x"] {
             assert_eq!(user_in(users, name), None, "{name}");
         }
         let groups = "root:x:0:\nweir:x:997:\ntls:x:50:ada, weir\nweb:x:60:weir,ada\nempty:x:70:\nagain:x:50:weir\n";

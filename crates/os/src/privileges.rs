@@ -25,7 +25,9 @@ pub fn switch(user: &str, group: Option<&str>) -> Result<(), SwitchError> {
     if uid != 0 && has_only(uid, gid) {
         return Ok(());
     }
-    change(user, uid, gid)
+    let groups = accounts::groups_of(user, gid)
+        .map_err(|source| SwitchError::Lookup { name: user.to_owned(), source })?;
+    change(uid, gid, &groups)
         .map_err(|source| SwitchError::Refused { user: user.to_owned(), source })?;
     if uid != 0 && can_return_to_root() {
         return Err(SwitchError::NotIrrevocable);
@@ -118,8 +120,7 @@ type Uid = libc::uid_t;
 type Gid = libc::gid_t;
 
 /// Sets all IDs. Groups first: without root the process may no longer change them.
-fn change(user: &str, uid: Uid, gid: Gid) -> io::Result<()> {
-    let groups = accounts::groups_of(user, gid)?;
+fn change(uid: Uid, gid: Gid, groups: &[Gid]) -> io::Result<()> {
     // SAFETY: the list is valid for reading during the call. The C library applies it to all
     // threads, where the bare system call would change the calling one only.
     succeeded(unsafe { libc::setgroups(groups.len(), groups.as_ptr()) })?;

@@ -1,9 +1,10 @@
 //! Lookups of names: the hosts file, `localhost`, then DNS.
 //!
 //! The order is that of `files dns` in nsswitch.conf. The hosts file and resolv.conf are reread
-//! when they change, as the C library does. Nothing is cached here: whoever follows a name decides
-//! when to look it up again, based on the TTL. The C library itself is not used: in a program that is
-//! linked statically it could load modules of another version.
+//! when they change, as the C library does. Nothing is cached here: the caller decides when to look a
+//! name up again, based on the TTL. The C library itself is not used: in a program that is linked
+//! statically it could load modules of another version. (The client of Kubernetes' API server uses it
+//! if a kubeconfig names the server by a host name.)
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -61,13 +62,13 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns all addresses, those of IPv4 first.
+    /// Returns all addresses, those of IPv6 first (RFC 6724 section 2.1: its precedence is higher).
     ///
     /// # Errors
     /// There are none; why.
     fn into_addresses(self) -> Result<Vec<IpAddr>, String> {
         let (mut found, mut why) = (Vec::new(), None);
-        for family in [self.v4, self.v6] {
+        for family in [self.v6, self.v4] {
             match family {
                 Family::Found { addresses, .. } => found.extend(addresses),
                 Family::None(reason) | Family::Failed(reason) => {
@@ -82,23 +83,31 @@ impl Answer {
 /// Returns the addresses of a host, which is a name or an address itself, as the system's files and DNS servers have them.
 ///
 /// # Errors
-/// The host has none, or nothing answered.
+/// The host has none, or nothing answered. With several DNS servers and a search list, that can take a minute.
 pub async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    if let Ok(ip) = host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(ip, port)]);
+    if let Some(address) = literal(host, port) {
+        return Ok(vec![address]);
     }
     let answer = Dns::new(&[]).lookup(host).await;
     let found = answer.into_addresses().map_err(io::Error::other)?;
     Ok(found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
 }
 
-/// As [`addresses`], for a thread without an event loop.
+/// As [`addresses`], for a thread without an event loop, and for at most this time.
 ///
 /// # Errors
 /// As [`addresses`].
-pub fn addresses_blocking(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+pub fn addresses_blocking(host: &str, port: u16, max: Duration) -> io::Result<Vec<SocketAddr>> {
+    if let Some(address) = literal(host, port) {
+        return Ok(vec![address]);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(addresses(host, port))
+    let found = async { tokio::time::timeout(max, addresses(host, port)).await };
+    runtime.block_on(found).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+fn literal(host: &str, port: u16) -> Option<SocketAddr> {
+    host.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, port))
 }
 
 /// How long an answer from the hosts file or for `localhost` is valid before it is read again.
@@ -110,7 +119,17 @@ pub struct Dns {
     /// Used instead of the servers in resolv.conf.
     nameservers: Vec<SocketAddr>,
     hosts: Watched<Hosts>,
-    resolver: Watched<Result<TokioResolver, String>>,
+    servers: Watched<Result<Servers, String>>,
+}
+
+/// DNS servers, and what they are asked for.
+#[derive(Clone)]
+struct Servers {
+    resolver: TokioResolver,
+    /// What is appended to a name that is not complete.
+    search: Vec<Name>,
+    /// A name with this many dots is tried as it is first.
+    dots: usize,
 }
 
 /// A parsed file, and its modification time when it was read.
@@ -131,7 +150,7 @@ impl Dns {
         Dns {
             nameservers: nameservers.to_vec(),
             hosts: Watched { seen: modified(&hosts), value: read_hosts(&hosts), path: hosts },
-            resolver: Watched {
+            servers: Watched {
                 seen: modified(&resolv_conf),
                 value: build(nameservers, &resolv_conf),
                 path: resolv_conf,
@@ -143,23 +162,16 @@ impl Dns {
     pub fn lookup(&mut self, host: &str) -> impl Future<Output = Answer> + use<> {
         self.refresh();
         let local = self.local(host);
-        let resolver = self.resolver.value.clone();
+        let servers = self.servers.value.clone();
         let host = host.to_owned();
         async move {
             if let Some(answer) = local {
                 return answer;
             }
-            let resolver = match resolver {
-                Ok(resolver) => resolver,
-                Err(why) => {
-                    let (v4, v6) = (Family::Failed(why.clone()), Family::Failed(why));
-                    return Answer { source: Source::Dns, v4, v6 };
-                }
+            let (v4, v6) = match servers {
+                Ok(servers) => ask_all(&servers, &host).await,
+                Err(why) => (Family::Failed(why.clone()), Family::Failed(why)),
             };
-            let (v4, v6) = tokio::join!(
-                ask(&resolver, &host, RecordType::A),
-                ask(&resolver, &host, RecordType::AAAA)
-            );
             only_usable(Answer { source: Source::Dns, v4, v6 })
         }
     }
@@ -170,15 +182,15 @@ impl Dns {
     /// Why there is none: resolv.conf cannot be read.
     pub fn resolver(&mut self) -> Result<TokioResolver, String> {
         self.refresh();
-        self.resolver.value.clone()
+        self.servers.value.clone().map(|servers| servers.resolver)
     }
 
     fn refresh(&mut self) {
         if self.hosts.has_changed() {
             self.hosts.value = read_hosts(&self.hosts.path);
         }
-        if self.nameservers.is_empty() && self.resolver.has_changed() {
-            self.resolver.value = build(&[], &self.resolver.path);
+        if self.nameservers.is_empty() && self.servers.has_changed() {
+            self.servers.value = build(&[], &self.servers.path);
         }
     }
 
@@ -228,7 +240,7 @@ fn read_hosts(path: &Path) -> Hosts {
     hosts
 }
 
-fn build(nameservers: &[SocketAddr], resolv_conf: &Path) -> Result<TokioResolver, String> {
+fn build(nameservers: &[SocketAddr], resolv_conf: &Path) -> Result<Servers, String> {
     let (config, mut options) = if nameservers.is_empty() {
         std::fs::read(resolv_conf)
             .map_err(|error| error.to_string())
@@ -250,13 +262,66 @@ fn build(nameservers: &[SocketAddr], resolv_conf: &Path) -> Result<TokioResolver
     };
     options.cache_size = 0;
     options.use_hosts_file = ResolveHosts::Never;
+    // Without a search list, the domain of the machine stands for it (resolv.conf(5)).
+    let search = match (config.search(), config.domain()) {
+        ([], domain) => domain.into_iter().cloned().collect(),
+        (search, _) => search.to_vec(),
+    };
+    let dots = options.ndots;
     let mut builder = Resolver::builder_with_config(config, TokioRuntimeProvider::default());
     *builder.options_mut() = options;
-    builder.build().map_err(|error| error.to_string())
+    let resolver = builder.build().map_err(|error| error.to_string())?;
+    Ok(Servers { resolver, search, dots })
 }
 
-async fn ask(resolver: &TokioResolver, host: &str, record_type: RecordType) -> Family {
-    match resolver.lookup(host, record_type).await {
+/// Returns the complete names that a host may stand for, in the order in which they are tried.
+fn candidates(host: &str, search: &[Name], dots: usize) -> Vec<String> {
+    if host.ends_with('.') {
+        return vec![host.to_owned()];
+    }
+    let complete = format!("{host}.");
+    let mut all: Vec<String> = search
+        .iter()
+        .map(|domain| format!("{host}.{}.", domain.to_ascii().trim_end_matches('.')))
+        .collect();
+    let is_first = host.matches('.').count() >= dots;
+    all.insert(if is_first { 0 } else { all.len() }, complete);
+    all
+}
+
+/// Asks for the addresses of both families of each name that the host may stand for, until one has some. As the C library
+/// does, it stops if nothing answers: a later name could be another host's. An error is remembered, since it is not an
+/// answer that there is none.
+async fn ask_all(servers: &Servers, host: &str) -> (Family, Family) {
+    let mut failed = None;
+    let mut last = (Family::None("no such name".into()), Family::None("no such name".into()));
+    for name in candidates(host, &servers.search, servers.dots) {
+        let (v4, v6) = tokio::join!(
+            ask(&servers.resolver, &name, RecordType::A),
+            ask(&servers.resolver, &name, RecordType::AAAA)
+        );
+        let has_answered = v4.1 && v6.1;
+        let families = (v4.0, v6.0);
+        let is_found = |family: &Family| matches!(family, Family::Found { .. });
+        if is_found(&families.0) || is_found(&families.1) {
+            return families;
+        }
+        let is_failed = |family: &Family| matches!(family, Family::Failed(_));
+        if is_failed(&families.0) || is_failed(&families.1) {
+            failed.get_or_insert(families);
+        } else {
+            last = families;
+        }
+        if !has_answered {
+            break;
+        }
+    }
+    failed.unwrap_or(last)
+}
+
+/// Returns the addresses of a complete name, and whether a server has answered.
+async fn ask(resolver: &TokioResolver, name: &str, record_type: RecordType) -> (Family, bool) {
+    let family = match resolver.lookup(name, record_type).await {
         Ok(lookup) => {
             let mut addresses = Vec::new();
             let mut ttl_s = u32::MAX;
@@ -266,17 +331,19 @@ async fn ask(resolver: &TokioResolver, host: &str, record_type: RecordType) -> F
                 addresses.extend(record.data.ip_addr());
             }
             if addresses.is_empty() {
-                return Family::None(format!("no {record_type} records"));
+                Family::None(format!("no {record_type} records"))
+            } else {
+                Family::Found { addresses, ttl: Duration::from_secs(ttl_s.into()) }
             }
-            Family::Found { addresses, ttl: Duration::from_secs(ttl_s.into()) }
         }
         Err(NetError::Dns(DnsError::NoRecordsFound(none))) => match none.response_code {
             ResponseCode::NXDomain => Family::None("no such name".into()),
             ResponseCode::NoError => Family::None(format!("no {record_type} records")),
             code => Family::Failed(code.to_string()),
         },
-        Err(error) => Family::Failed(error.to_string()),
-    }
+        Err(error) => return (Family::Failed(error.to_string()), false),
+    };
+    (family, true)
 }
 
 /// Drops an address family that this machine cannot use (no IPv6, for example), as long as the
@@ -356,15 +423,23 @@ mod tests {
     }
 
     #[test]
+    fn a_search_list_applies_as_in_the_c_library() {
+        let search =
+            ["ns.svc.cluster.local", "corp.example."].map(|name| Name::from_ascii(name).unwrap());
+        let of = |host: &str, dots: usize| candidates(host, &search, dots).join(" ");
+        assert_eq!(of("db", 1), "db.ns.svc.cluster.local. db.corp.example. db.");
+        assert_eq!(of("a.b", 1), "a.b. a.b.ns.svc.cluster.local. a.b.corp.example.");
+        assert_eq!(of("a.b", 5), "a.b.ns.svc.cluster.local. a.b.corp.example. a.b.");
+        assert_eq!(of("a.b.", 5), "a.b.");
+        assert_eq!(candidates("db", &[], 1), ["db."]);
+    }
+
+    #[test]
     fn addresses_need_no_lookup_and_localhost_no_server() {
-        let of = |host: &str| addresses_blocking(host, 80).map_err(|error| error.to_string());
-        assert_eq!(of("192.0.2.1"), Ok(vec![SocketAddr::from(([192, 0, 2, 1], 80))]));
-        assert_eq!(
-            of("2001:db8::1").map(|found| found[0].to_string()),
-            Ok("[2001:db8::1]:80".to_owned())
-        );
-        let found = of("a.localhost").unwrap();
+        let of = |host: &str| addresses_blocking(host, 80, Duration::from_secs(5)).unwrap();
+        assert_eq!(of("192.0.2.1"), [SocketAddr::from(([192, 0, 2, 1], 80))]);
+        assert_eq!(of("2001:db8::1")[0].to_string(), "[2001:db8::1]:80");
+        let found = of("a.localhost");
         assert!(found.iter().all(|address| address.ip().is_loopback()), "{found:?}");
-        assert!(of("").is_err() && of("a b").is_err());
     }
 }

@@ -18,6 +18,9 @@ use super::plan::{Protocol, Site, Target};
 use super::refusal::{Refusal, mistake};
 use super::sources;
 
+/// How long the lookup of a server's name may take.
+const LOOKUP_MAX: Duration = Duration::from_secs(30);
+
 /// A request as it was asked for.
 #[derive(Clone, Debug)]
 pub struct Asked {
@@ -176,7 +179,7 @@ fn find(place: &Place, tls: Option<Arc<ClientConfig>>, ways: &Ways) -> Result<Si
     let unreachable = |text: String| Err(Refusal::Unreachable(text));
     let begun = os::clock::nanos();
     let addresses: Vec<SocketAddr> =
-        match transport::names::addresses_blocking(&place.host, place.port) {
+        match transport::names::addresses_blocking(&place.host, place.port, LOOKUP_MAX) {
             Ok(found) => found,
             Err(error) => return unreachable(format!("{}: no address found: {error}", place.host)),
         };

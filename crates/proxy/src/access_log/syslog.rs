@@ -331,7 +331,8 @@ impl Socket {
 fn connect(to: &SyslogTarget) -> io::Result<Socket> {
     Ok(match to {
         SyslogTarget::Udp(target) => {
-            let address = resolve(target)?;
+            let addresses = resolve(target)?;
+            let address = addresses.first().copied().ok_or_else(no_address)?;
             let any: std::net::IpAddr = match address.ip() {
                 std::net::IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
                 std::net::IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
@@ -342,7 +343,14 @@ fn connect(to: &SyslogTarget) -> io::Result<Socket> {
             Socket::Udp(socket)
         }
         SyslogTarget::Tcp(target) => {
-            let stream = TcpStream::connect_timeout(&resolve(target)?, CONNECT_MAX)?;
+            let mut connected = Err(no_address());
+            for address in resolve(target)? {
+                connected = TcpStream::connect_timeout(&address, CONNECT_MAX);
+                if connected.is_ok() {
+                    break;
+                }
+            }
+            let stream = connected?;
             stream.set_write_timeout(Some(WRITE_MAX))?;
             Socket::Tcp(stream)
         }
@@ -355,9 +363,12 @@ fn connect(to: &SyslogTarget) -> io::Result<Socket> {
     })
 }
 
-fn resolve(target: &HostPort) -> io::Result<std::net::SocketAddr> {
-    let addresses = transport::names::addresses_blocking(&target.host, target.port)?;
-    addresses.first().copied().ok_or_else(|| io::Error::other("the name has no address"))
+fn resolve(target: &HostPort) -> io::Result<Vec<std::net::SocketAddr>> {
+    transport::names::addresses_blocking(&target.host, target.port, CONNECT_MAX)
+}
+
+fn no_address() -> io::Error {
+    io::Error::other("the name has no address")
 }
 
 /// Returns the machine's name, or `-` if it is unknown or unfit for a message.

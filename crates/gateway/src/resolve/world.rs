@@ -3,7 +3,7 @@
 use super::cluster::{Cluster, Objects, Settings};
 use super::gateway::Plans;
 use super::ingress_classes::Classes;
-use super::policy::Policies;
+use super::policy::tls::Policies;
 
 /// The Gateways, listeners, policies and Services that routes refer to.
 ///

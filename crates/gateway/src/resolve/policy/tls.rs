@@ -1,18 +1,20 @@
 //! BackendTLSPolicies: which one applies to a Service's port, and what is wrong with each.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::HostPattern;
 
-use super::cluster::Cluster;
-use super::secret::{self, Referrer};
-use super::status::{Condition, Problem};
+use super::targets::{Target, Targets, oldest_first, section};
 use crate::grants::GroupKind;
 use crate::hosts;
 use crate::ir::backend::{CertificateName, ServerTls, ServerVerification, Trust};
 use crate::objects::policy::BackendTlsPolicy;
+use crate::objects::reference::ObjectRef;
 use crate::objects::{GATEWAY_GROUP, Key};
+use crate::resolve::cluster::Cluster;
+use crate::resolve::secret::{self, Referrer};
+use crate::resolve::status::{Condition, Problem};
 
 /// A policy.
 #[derive(Clone, Debug)]
@@ -24,99 +26,37 @@ pub struct PolicyPlan {
     verification: Option<Arc<ServerVerification>>,
 }
 
-/// A Service, and the name of one of its ports if a policy is for that port alone.
-type Target = (Key, Option<Arc<str>>);
-
 /// All policies.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
     plans: BTreeMap<Key, PolicyPlan>,
-    /// The policy that applies to each target.
-    winners: HashMap<Target, Key>,
-    /// All policies with a Service as a target, those that do not apply included.
-    by_service: HashMap<Key, Vec<Key>>,
+    targets: Targets<Key>,
 }
 
 impl Policies {
     /// Checks all policies. Of several with the same target, the oldest applies.
     pub fn new(cluster: &Cluster<'_>) -> Policies {
-        let mut all: Vec<&BackendTlsPolicy> =
-            cluster.objects.policies.values().map(AsRef::as_ref).collect();
-        all.sort_by(|a, b| a.metadata.age_order().cmp(&b.metadata.age_order()));
         let mut policies = Policies::default();
-        for policy in all {
-            policies.add(cluster, policy);
+        for policy in oldest_first(cluster.objects.policies.values(), |one| &one.metadata) {
+            let key = policy.metadata.key();
+            let targets = services(&policy.spec.target_refs, &key.namespace);
+            let missing = |target: &Target<Key>| missing_service(cluster, target);
+            let claim = policies.targets.claim(&key, targets, missing);
+            let (resolved, verification) = verification(cluster, policy);
+            let accepted = claim.accepted("BackendTLSPolicy", verification.as_ref().err());
+            let plan = PolicyPlan {
+                generation: policy.metadata.generation,
+                conditions: vec![accepted, resolved],
+                verification: verification.ok().map(Arc::new),
+            };
+            policies.plans.insert(key, plan);
         }
         policies
     }
 
-    fn add(&mut self, cluster: &Cluster<'_>, policy: &BackendTlsPolicy) {
-        let key = policy.metadata.key();
-        let mut has_won = false;
-        let mut lost_to = None;
-        let mut missing = None;
-        for target in &policy.spec.target_refs {
-            if !target.is("", "Service", "Service") {
-                continue;
-            }
-            // A policy and its targets are in the same namespace.
-            let service = Key::new(Arc::clone(&key.namespace), Arc::clone(&target.name));
-            let of_service = self.by_service.entry(service.clone()).or_default();
-            // Policies are added one after the other.
-            if of_service.last() != Some(&key) {
-                of_service.push(key.clone());
-            }
-            // As in the API's own rules, an empty name is an absent one.
-            let section = target.section_name.as_ref().filter(|name| !name.is_empty());
-            if let Some(problem) = missing_target(cluster, &service, section.map(AsRef::as_ref)) {
-                missing.get_or_insert(problem);
-                continue;
-            }
-            let target = (service, section.cloned());
-            let winner = self.winners.entry(target).or_insert_with(|| key.clone());
-            if *winner == key {
-                has_won = true;
-            } else {
-                lost_to = Some(winner.clone());
-            }
-        }
-        let (resolved, verification) = verification(cluster, policy);
-        let applies = match &lost_to {
-            None => "The policy applies to its targets.".to_owned(),
-            Some(winner) => format!(
-                "The policy applies to its targets, except those that the older BackendTLSPolicy \
-                 {winner} has."
-            ),
-        };
-        let conflict = lost_to.filter(|_| !has_won).map(|winner| {
-            let message = format!(
-                "BackendTLSPolicy {winner} is older and has the same target. Delete one of them."
-            );
-            Problem::new("Conflicted", message)
-        });
-        let rejected = match (conflict, missing.filter(|_| !has_won), &verification) {
-            (Some(problem), _, _) | (None, Some(problem), _) => Some(problem),
-            (None, None, Err(problem)) => Some(problem.clone()),
-            (None, None, Ok(_)) => None,
-        };
-        let accepted = match &rejected {
-            Some(problem) => Condition::no("Accepted", problem),
-            None => Condition::yes("Accepted", "Accepted", applies),
-        };
-        let plan = PolicyPlan {
-            generation: policy.metadata.generation,
-            conditions: vec![accepted, resolved],
-            verification: verification.ok().map(Arc::new),
-        };
-        self.plans.insert(key, plan);
-    }
-
     /// Returns how connections to a port of a Service use TLS. A policy for the port precedes one for the Service.
     pub fn of_port(&self, service: &Key, port: Option<&Arc<str>>) -> ServerTls {
-        let named = port.and_then(|port| self.winners.get(&(service.clone(), Some(port.clone()))));
-        let Some(policy) = named.or_else(|| self.winners.get(&(service.clone(), None))) else {
-            return ServerTls::None;
-        };
+        let Some(policy) = self.targets.winner(service, port) else { return ServerTls::None };
         match self.plans.get(policy).and_then(|plan| plan.verification.as_ref()) {
             Some(verification) => ServerTls::Verified(Arc::clone(verification)),
             None => ServerTls::Invalid { policy: policy.clone() },
@@ -125,23 +65,32 @@ impl Policies {
 
     /// Returns the Services that policies have as a target.
     pub fn services(&self) -> impl Iterator<Item = &Key> {
-        self.by_service.keys()
+        self.targets.objects()
     }
 
     /// Returns the policies with a Service as a target, those that do not apply included.
     pub fn of_service(&self, service: &Key) -> impl Iterator<Item = (&Key, &PolicyPlan)> {
-        let keys = self.by_service.get(service).into_iter().flatten();
-        keys.filter_map(|key| self.plans.get_key_value(key))
+        self.targets.of_object(service).filter_map(|key| self.plans.get_key_value(key))
     }
 }
 
+/// Returns the Services, or ports of them by name, that a policy in the namespace `home` is for. A policy and its targets
+/// are in the same namespace.
+pub fn services<'a>(
+    references: &'a [ObjectRef],
+    home: &'a Arc<str>,
+) -> impl Iterator<Item = Target<Key>> + 'a {
+    let services = references.iter().filter(|target| target.is("", "Service", "Service"));
+    services.map(|target| (Key::new(Arc::clone(home), Arc::clone(&target.name)), section(target)))
+}
+
 /// Returns a problem if a Service or a port of it does not exist.
-fn missing_target(cluster: &Cluster<'_>, service: &Key, section: Option<&str>) -> Option<Problem> {
+pub fn missing_service(cluster: &Cluster<'_>, (service, section): &Target<Key>) -> Option<Problem> {
     let Some(found) = cluster.objects.services.get(service) else {
         let message = format!("Service {service} does not exist. Create it or change targetRefs.");
         return Some(Problem::new("TargetNotFound", message));
     };
-    let section = section?;
+    let section = section.as_deref()?;
     let ports = &found.spec.ports;
     if ports.iter().any(|port| port.name.as_deref() == Some(section)) {
         return None;

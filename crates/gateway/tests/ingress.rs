@@ -328,7 +328,7 @@ fn check_text(outcome: &Outcome) {
             if let Some(one) =
                 rule.extras.as_ref().and_then(|extras| extras.authentication.as_ref())
             {
-                write!(text, "{} {:?}", one.realm, one.proof).unwrap();
+                write!(text, "{:?}", one.rules).unwrap();
             }
             // Control characters are escaped in these texts.
             assert!(

@@ -35,7 +35,8 @@ pub(super) fn action(
     (services, known): (Services<'_>, &Authentications),
 ) -> Actions {
     let cors = rule.filters.cors.as_ref().map(cors).map(Arc::new).map(RequestFilter::Cors);
-    let filters = match authentication::filters(rule.extras.as_deref(), cors, known) {
+    let extras = rule.extras.as_deref();
+    let filters = match authentication::filters(extras, cors, gateway, (services, known)) {
         Ok(filters) => filters,
         Err(denial) => return Actions { action: Action::Deny(denial), filters: Vec::new() },
     };

@@ -99,7 +99,7 @@ fn changes_resolve_only_what_they_concern() {
         let world = World::new(objects, &settings);
         let count = kept.update(&world, changes);
         let mut found = Outcome::default();
-        kept.add(&mut found, surroundings);
+        kept.add(&world, &mut found, surroundings);
         let expected = outcome(objects);
         assert_eq!(found.gateways, expected.gateways);
         assert_eq!(found.statuses.ingresses, expected.statuses.ingresses);

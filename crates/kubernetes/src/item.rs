@@ -7,7 +7,7 @@ use gateway::objects::Key;
 use gateway::objects::core::{ConfigMap, EndpointSlice, Namespace, Secret, Service};
 use gateway::objects::gateway::{Address, Gateway, GatewayClass, GatewayStatus, ListenerSet};
 use gateway::objects::ingress::{Ingress, IngressClass};
-use gateway::objects::policy::{BackendTlsPolicy, ReferenceGrant};
+use gateway::objects::policy::{BackendTlsPolicy, ReferenceGrant, RoutePolicy, ServicePolicy};
 use gateway::objects::route::{ConnectionRoute, GrpcRoute, HttpRoute};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -47,6 +47,8 @@ pub(crate) enum Object {
     Connection(Arc<ConnectionRoute>),
     Grant(Arc<ReferenceGrant>),
     Policy(Arc<BackendTlsPolicy>),
+    ServicePolicy(Arc<ServicePolicy>),
+    RoutePolicy(Arc<RoutePolicy>),
     Ingress(Arc<Ingress>),
     IngressClass(Arc<IngressClass>),
     Namespace(Arc<Namespace>),
@@ -100,6 +102,8 @@ fn typed(kind: Kind, object: Value, status: &Value) -> Result<Object, serde_json
         Kind::TlsRoute | Kind::TcpRoute => Object::Connection(from(object)?),
         Kind::ReferenceGrant => Object::Grant(from(object)?),
         Kind::BackendTlsPolicy => Object::Policy(from(object)?),
+        Kind::ServicePolicy => Object::ServicePolicy(from(object)?),
+        Kind::RoutePolicy => Object::RoutePolicy(from(object)?),
         Kind::Ingress => Object::Ingress(from(object)?),
         Kind::IngressClass => Object::IngressClass(from(object)?),
         Kind::Namespace => Object::Namespace(from(object)?),
@@ -141,7 +145,7 @@ pub(crate) fn contents(kind: Kind, mut object: Value) -> Result<Contents, Arc<st
         return Ok(Contents::Secret(Arc::new(secret)));
     }
     let mut map: ConfigMap = from(object)?;
-    map.data.retain(|name, _| name == "ca.crt");
+    map.data.retain(|name, _| matches!(name.as_str(), "ca.crt" | "jwks.json"));
     Ok(Contents::ConfigMap(Arc::new(map)))
 }
 

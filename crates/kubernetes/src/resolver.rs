@@ -104,7 +104,7 @@ impl Resolver {
             if self.is_experimental { &self.experimental_features } else { &self.features };
         let surroundings = Surroundings { features, addresses };
         let mut outcome = assemble(&world, &self.routes, surroundings);
-        self.ingresses.add(&mut outcome, surroundings);
+        self.ingresses.add(&world, &mut outcome, surroundings);
         self.share(std::mem::take(&mut outcome.gateways));
         let gateways = Arc::clone(&self.gateways);
         let bindings = gateways.iter().flat_map(|(key, gateway)| {

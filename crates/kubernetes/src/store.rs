@@ -175,6 +175,24 @@ impl Store {
             }
             Object::Grant(one) => replaces(&mut objects.grants, key, one, |a, b| a.spec == b.spec),
             Object::Policy(one) => replaces(&mut objects.policies, key, one, |a, b| a == b),
+            Object::ServicePolicy(one) => {
+                let before = objects.service_policies.get(key).cloned();
+                let all = &mut objects.service_policies;
+                let is_changed = replaces(all, key, Arc::clone(&one), |a, b| a == b);
+                for one in before.iter().chain([&one]).filter(|_| is_changed) {
+                    self.dirty.changes.add_service_policy(one);
+                }
+                is_changed
+            }
+            Object::RoutePolicy(one) => {
+                let before = objects.route_policies.get(key).cloned();
+                let all = &mut objects.route_policies;
+                let is_changed = replaces(all, key, Arc::clone(&one), |a, b| a == b);
+                for one in before.iter().chain([&one]).filter(|_| is_changed) {
+                    self.dirty.changes.add_route_policy(one);
+                }
+                is_changed
+            }
             Object::Ingress(one) => replaces(&mut objects.ingresses, key, one, |a, b| a == b),
             Object::IngressClass(one) => {
                 replaces(&mut objects.ingress_classes, key, one, |a, b| a == b)
@@ -226,7 +244,13 @@ impl Store {
                 changes.is_all = true;
                 self.dirty.has_references = true;
             }
-            Kind::EndpointSlice | Kind::Secret | Kind::ConfigMap | Kind::OwnService => {}
+            // Its targets are noted where it changes.
+            Kind::RoutePolicy => self.dirty.has_references = true,
+            Kind::ServicePolicy
+            | Kind::EndpointSlice
+            | Kind::Secret
+            | Kind::ConfigMap
+            | Kind::OwnService => {}
         }
     }
 
@@ -276,6 +300,20 @@ impl Store {
             Kind::ListenerSet => objects.listener_sets.remove(key).is_some(),
             Kind::ReferenceGrant => objects.grants.remove(key).is_some(),
             Kind::BackendTlsPolicy => objects.policies.remove(key).is_some(),
+            Kind::ServicePolicy => {
+                let before = objects.service_policies.remove(key);
+                if let Some(one) = &before {
+                    self.dirty.changes.add_service_policy(one);
+                }
+                before.is_some()
+            }
+            Kind::RoutePolicy => {
+                let before = objects.route_policies.remove(key);
+                if let Some(one) = &before {
+                    self.dirty.changes.add_route_policy(one);
+                }
+                before.is_some()
+            }
             Kind::Ingress => objects.ingresses.remove(key).is_some(),
             Kind::IngressClass => objects.ingress_classes.remove(key).is_some(),
             Kind::Namespace => objects.namespaces.remove(key).is_some(),
@@ -415,6 +453,8 @@ impl Store {
             Kind::TcpRoute => objects.tcp_routes.keys().cloned().collect(),
             Kind::ReferenceGrant => objects.grants.keys().cloned().collect(),
             Kind::BackendTlsPolicy => objects.policies.keys().cloned().collect(),
+            Kind::ServicePolicy => objects.service_policies.keys().cloned().collect(),
+            Kind::RoutePolicy => objects.route_policies.keys().cloned().collect(),
             Kind::Ingress => objects.ingresses.keys().cloned().collect(),
             Kind::IngressClass => objects.ingress_classes.keys().cloned().collect(),
             Kind::Namespace => objects.namespaces.keys().cloned().collect(),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use model::{Denial, DenialCause, RateLimit};
+use model::{Compression, Denial, DenialCause, RateLimit};
 
 use super::backend::Target;
 use crate::objects::Key;
@@ -18,6 +18,8 @@ pub struct Extras {
     pub refusal: Option<Denial>,
     /// Refuses requests beyond any of these rates.
     pub limits: Vec<RateLimit>,
+    /// Compresses responses.
+    pub compression: Option<Compression>,
     /// Refuses requests that do not prove who sends them.
     pub authentication: Option<Arc<Authentication>>,
 }

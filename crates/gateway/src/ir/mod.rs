@@ -199,6 +199,9 @@ impl RouteKind {
     }
 }
 
+/// Identifies a route.
+pub type RouteId = (RouteKind, Key);
+
 /// A route, without what depends on its listeners.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::{AuthenticationId, AuthenticationScheme, Denial, RequestFilter, ServiceId};
+use model::{
+    AuthenticationId, AuthenticationScheme, Denial, HttpPeer, KeySource, RequestFilter, ServiceId,
+};
 
+use super::Templates;
 use super::service::{Services, Use};
 use crate::ir::Gateway;
 use crate::ir::extras::{Authentication, Extras, Owner, UNUSABLE};
@@ -63,7 +66,7 @@ impl Authentications {
     /// Adds all authentications that routes require, and whose services exist, to those of the files.
     pub(super) fn add(
         gateways: &[&Gateway],
-        services: Services<'_>,
+        (services, templates): (Services<'_>, Templates<'_>),
         all: &mut Vec<model::Authentication>,
     ) -> Authentications {
         let mut found: BTreeMap<Source, &Authentication> = BTreeMap::new();
@@ -87,7 +90,7 @@ impl Authentications {
                 Some(_) | None => 0,
             };
             added.ids.insert(source.clone(), AuthenticationId(all.len() as u32));
-            all.push(convert(one, source.asked, place));
+            all.push(convert(one, source.asked, place, templates));
             before = Some((source.owner, place));
         }
         added
@@ -95,15 +98,28 @@ impl Authentications {
 }
 
 /// `place`: its place among those of the same owner.
-fn convert(one: &Authentication, asked: Option<ServiceId>, place: usize) -> model::Authentication {
+fn convert(
+    one: &Authentication,
+    asked: Option<ServiceId>,
+    place: usize,
+    templates: Templates<'_>,
+) -> model::Authentication {
     let mut rules = one.rules.clone();
     let owner = &one.owner;
     rules.name = match place {
         0 => format!("kubernetes/{owner}").into(),
         place => format!("kubernetes/{owner}/{}", place + 1).into(),
     };
-    if let (AuthenticationScheme::Forward(forward), Some(asked)) = (&mut rules.scheme, asked) {
-        forward.service = asked;
+    match &mut rules.scheme {
+        AuthenticationScheme::Basic { .. } => {}
+        AuthenticationScheme::Token(token) => {
+            if let KeySource::Issuer(HttpPeer { ca: Some(ca), .. }) = &mut token.keys {
+                ca.clone_from(templates.authorities);
+            }
+        }
+        AuthenticationScheme::Forward(forward) => {
+            forward.service = asked.unwrap_or(forward.service);
+        }
     }
     rules
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use model::{
     Action, BranchChanges, Condition, ConditionOn, Cors, CorsOrigin, Denial, FieldChanges,
-    FieldMatch, Forward, MessageChanges, Mirror, PathChange, Redirect, RequestFilter, Retries,
-    Rewrite, RouteMatch, RouteRetries, RouteTimeouts, Split, SplitTarget, StatusSet, Test,
+    FieldMatch, Forward, MessageChanges, Mirror, PathChange, Redirect, RequestFilter,
+    ResponseFilter, Retries, Rewrite, RouteMatch, RouteRetries, RouteTimeouts, Split, SplitTarget,
+    StatusSet, Test,
 };
 
 use super::authentication::{self, Authentications};
@@ -54,6 +55,7 @@ fn forward(
     services: Services<'_>,
 ) -> Action {
     let filters = &rule.filters;
+    let compression = rule.extras.as_ref().and_then(|extras| extras.compression.as_ref());
     let fields = MessageChanges {
         request: changes(&filters.request_headers),
         response: changes(&filters.response_headers),
@@ -91,7 +93,7 @@ fn forward(
     Action::Forward(Box::new(Forward {
         to,
         rewrite,
-        filters: Vec::new(),
+        filters: compression.cloned().map(ResponseFilter::Compress).into_iter().collect(),
         mirrors: mirrors.collect(),
         timeouts: RouteTimeouts { total: rule.timeouts.request, attempt: rule.timeouts.attempt },
         retries: rule.retry.as_ref().map(retries).unwrap_or_default(),

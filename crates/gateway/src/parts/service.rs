@@ -350,6 +350,9 @@ fn service(
         discover: port.external_name.is_none().then(|| Arc::new(pods(port))),
         ..templates.service.clone()
     };
+    if let Some(terms) = &port.terms {
+        terms.set(&mut service);
+    }
     ingress::set(&mut service, settings);
     service
 }

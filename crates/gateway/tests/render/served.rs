@@ -111,6 +111,9 @@ fn extras(text: &mut String, extras: &Extras) {
             &format!("limit {}: {requests} in {per:?} by {}, burst {burst}", one.name, one.by),
         );
     }
+    if let Some(one) = &extras.compression {
+        line(text, 5, &format!("compress {:?}, from {} bytes", one.codings, one.length_min_bytes));
+    }
     if let Some(one) = &extras.authentication {
         line(text, 5, &authentication(one));
     }
@@ -248,6 +251,9 @@ fn service(port: &ServicePort) -> String {
     }
     if let Some(protocol) = &port.protocol {
         let _ = write!(text, ", {protocol:?}");
+    }
+    if let Some(terms) = &port.terms {
+        let _ = write!(text, ", at most {:?} in flight", terms.in_flight_max());
     }
     match &port.tls {
         ServerTls::None => {}

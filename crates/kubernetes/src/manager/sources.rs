@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use gateway::objects::GATEWAY_GROUP;
 use os::clock::now;
 use tokio::task::spawn_local;
 
@@ -53,7 +54,9 @@ impl Manager {
     }
 
     fn set_absent(&mut self) {
-        let absent: BTreeSet<&'static str> = self.discovered.absent().map(Kind::name).collect();
+        // Those of Weir itself are missed by nobody who does not use them.
+        let absent = self.discovered.absent().filter(|kind| kind.group() == GATEWAY_GROUP);
+        let absent: BTreeSet<&'static str> = absent.map(Kind::name).collect();
         let is_news = match &self.absent {
             Some(before) => *before != absent,
             None => !absent.is_empty(),
@@ -65,12 +68,12 @@ impl Manager {
         self.absent = Some(absent);
     }
 
-    /// Watches these kinds of the Gateway API, and Kubernetes' own.
+    /// Watches these kinds of CRDs, and Kubernetes' own.
     pub(super) fn watch(&mut self, versions: &Versions) {
         let has_services = matches!(self.settings.exposure, Exposure::Services { .. });
         let mut wanted: BTreeMap<Source, &'static str> = BTreeMap::new();
         for kind in Kind::ALL {
-            let is_known = !kind.is_gateway_api();
+            let is_known = !kind.is_of_crd();
             let version = versions.get(&kind).copied().or(is_known.then_some("v1"));
             let Some(version) = version else { continue };
             let namespaces = match &self.settings.namespaces {

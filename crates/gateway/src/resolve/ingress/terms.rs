@@ -95,7 +95,7 @@ pub fn read(
         annotations.unsupported("ssl-passthrough", why);
     }
     let authentication = authentication.map(Arc::new);
-    let extras = Extras { refusal: None, limits, authentication };
+    let extras = Extras { limits, authentication, ..Extras::default() };
     Terms {
         is_refused: annotations.is_refused(),
         clients,

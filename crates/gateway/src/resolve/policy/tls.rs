@@ -1,11 +1,11 @@
 //! BackendTLSPolicies: which one applies to a Service's port, and what is wrong with each.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::HostPattern;
 
-use super::targets::{Target, Targets, oldest_first, section};
+use super::Policies;
+use super::targets::{Target, oldest_first, section};
 use crate::grants::GroupKind;
 use crate::hosts;
 use crate::ir::backend::{CertificateName, ServerTls, ServerVerification, Trust};
@@ -16,61 +16,32 @@ use crate::resolve::cluster::Cluster;
 use crate::resolve::secret::{self, Referrer};
 use crate::resolve::status::{Condition, Problem};
 
-/// A policy.
-#[derive(Clone, Debug)]
-pub struct PolicyPlan {
-    /// The generation that was read.
-    pub generation: i64,
-    /// Its conditions, the same at each Gateway.
-    pub conditions: Vec<Condition>,
-    verification: Option<Arc<ServerVerification>>,
-}
+/// All BackendTLSPolicies, with how the certificates of servers are verified. `None`: the policy is invalid.
+pub type TlsPolicies = Policies<Key, Option<Arc<ServerVerification>>>;
 
-/// All policies.
-#[derive(Clone, Debug, Default)]
-pub struct Policies {
-    plans: BTreeMap<Key, PolicyPlan>,
-    targets: Targets<Key>,
-}
-
-impl Policies {
-    /// Checks all policies. Of several with the same target, the oldest applies.
-    pub fn new(cluster: &Cluster<'_>) -> Policies {
-        let mut policies = Policies::default();
-        for policy in oldest_first(cluster.objects.policies.values(), |one| &one.metadata) {
-            let key = policy.metadata.key();
-            let targets = services(&policy.spec.target_refs, &key.namespace);
-            let missing = |target: &Target<Key>| missing_service(cluster, target);
-            let claim = policies.targets.claim(&key, targets, missing);
-            let (resolved, verification) = verification(cluster, policy);
-            let accepted = claim.accepted("BackendTLSPolicy", verification.as_ref().err());
-            let plan = PolicyPlan {
-                generation: policy.metadata.generation,
-                conditions: vec![accepted, resolved],
-                verification: verification.ok().map(Arc::new),
-            };
-            policies.plans.insert(key, plan);
-        }
-        policies
+/// Checks all policies. Of several with the same target, the oldest applies.
+pub fn policies(cluster: &Cluster<'_>) -> TlsPolicies {
+    let mut policies = TlsPolicies::default();
+    for policy in oldest_first(cluster.objects.policies.values(), |one| &one.metadata) {
+        let metadata = &policy.metadata;
+        let targets = services(&policy.spec.target_refs, &metadata.namespace);
+        let missing = |target: &Target<Key>| missing_service(cluster, target);
+        let claim = policies.targets.claim(&metadata.key(), targets, missing);
+        let (resolved, verification) = verification(cluster, policy);
+        let accepted = claim.accepted("BackendTLSPolicy", verification.as_ref().err());
+        policies.add(metadata, vec![accepted, resolved], verification.ok().map(Arc::new));
     }
+    policies
+}
 
+impl TlsPolicies {
     /// Returns how connections to a port of a Service use TLS. A policy for the port precedes one for the Service.
     pub fn of_port(&self, service: &Key, port: Option<&Arc<str>>) -> ServerTls {
-        let Some(policy) = self.targets.winner(service, port) else { return ServerTls::None };
-        match self.plans.get(policy).and_then(|plan| plan.verification.as_ref()) {
-            Some(verification) => ServerTls::Verified(Arc::clone(verification)),
-            None => ServerTls::Invalid { policy: policy.clone() },
+        match self.winner(service, port) {
+            None => ServerTls::None,
+            Some((_, Some(verification))) => ServerTls::Verified(Arc::clone(verification)),
+            Some((policy, None)) => ServerTls::Invalid { policy: policy.clone() },
         }
-    }
-
-    /// Returns the Services that policies have as a target.
-    pub fn services(&self) -> impl Iterator<Item = &Key> {
-        self.targets.objects()
-    }
-
-    /// Returns the policies with a Service as a target, those that do not apply included.
-    pub fn of_service(&self, service: &Key) -> impl Iterator<Item = (&Key, &PolicyPlan)> {
-        self.targets.of_object(service).filter_map(|key| self.plans.get_key_value(key))
     }
 }
 

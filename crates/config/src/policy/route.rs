@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::tables::{BACKEND, Tables};
 use super::{Mistake, Reference, at, not_built, snapshot};
 use crate::build::request_filters;
+use crate::diagnostic::quote;
 use crate::schema::ROUTE;
 
 /// What a `RoutePolicy` states for routes.
@@ -107,7 +108,9 @@ impl RouteTerms {
             .into_iter()
             .next()
             .map(|authentication| AuthenticationTerms { authentication, states_realm, backend });
-        if let Some(mistake) = authentication.as_ref().and_then(keys_of_this_machine) {
+        let of_authentication = authentication.as_ref();
+        let mistake = of_authentication.and_then(keys_of_this_machine);
+        if let Some(mistake) = mistake.or_else(|| of_authentication.and_then(fields_of_others)) {
             return Err(vec![mistake]);
         }
         let states_compression = at(spec, &["compress"]).is_some();
@@ -155,6 +158,37 @@ fn compression(action: &Action, is_stated: bool) -> CompressionTerms {
         None if is_stated => CompressionTerms::Off,
         None => CompressionTerms::Unstated,
     }
+}
+
+/// How the names of fields begin that a policy may use for identities.
+const IDENTITY_FIELDS: &[&str] = &[
+    "remote-",
+    "x-auth-",
+    "x-authenticated-",
+    "x-claim-",
+    "x-forwarded-",
+    "x-identity-",
+    "x-jwt-",
+    "x-user-",
+    "x-webauth-",
+];
+
+/// Returns the mistake that a field for identities may be one that clients of others send: such a field is removed from
+/// all requests that reach the balancer, so a policy must not choose it freely.
+fn fields_of_others(terms: &AuthenticationTerms) -> Option<Mistake> {
+    let may_be = |name: &str| {
+        // Clients of gRPC-Web send the latter.
+        name == "x-user"
+            || name != "x-user-agent" && IDENTITY_FIELDS.iter().any(|start| name.starts_with(start))
+    };
+    let mut fields = terms.authentication.identity_fields.iter().map(|field| &*field.name);
+    let name = fields.find(|name| !may_be(name))?;
+    let problem = format!(
+        "Weir removes {} from the requests of all clients, so a policy may only use X-User and fields that begin with {}",
+        quote(name),
+        IDENTITY_FIELDS.join(", ")
+    );
+    Some(Mistake { path: "spec.authentication".to_owned(), problem })
 }
 
 /// Returns the mistake that keys are fetched from the balancer's own machine, which is not the namespace's.

@@ -10,7 +10,6 @@ pub mod attached;
 pub mod cluster;
 pub mod decode;
 pub mod gateway;
-pub mod identity_names;
 pub mod incremental;
 pub mod ingress;
 pub mod ingress_classes;

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use config::policy::{
-    AuthenticationTerms, BackendRef, CompressionTerms, Mistake, Reference, RouteTerms,
-};
-use model::{IdentityField, Material, ServiceId};
+use config::policy::{AuthenticationTerms, BackendRef, CompressionTerms, Reference, RouteTerms};
+use model::{Material, ServiceId};
 
 use super::policy::targets::{Target, oldest_first, section};
 use super::policy::{Policies, invalid};
@@ -17,10 +15,10 @@ use crate::objects::policy::{PolicySpec, RoutePolicy};
 use crate::objects::reference::{self, ObjectRef};
 use crate::objects::{GATEWAY_GROUP, Key, WEIR_GROUP};
 use crate::resolve::cluster::Cluster;
+use crate::resolve::decode;
 use crate::resolve::ports::Ports;
 use crate::resolve::secret::Referrer;
 use crate::resolve::status::{Condition, Problem};
-use crate::resolve::{decode, identity_names};
 
 /// All RoutePolicies, with what they state.
 pub type RoutePolicies = Policies<RouteId, Stated>;
@@ -165,9 +163,9 @@ fn found(policy: &RoutePolicy, ports: Ports<'_>) -> Found {
             (asked, Err(Problem::new("Invalid", problem.message)))
         }
     };
-    let authentication = target.and_then(|target| {
+    let authentication = target.map(|target| {
         let stated = terms.authentication.as_ref();
-        stated.map(|stated| authentication(stated, &key, target)).transpose()
+        stated.map(|stated| authentication(stated, &key, target))
     });
     let extras = authentication.map(|authentication| Extras {
         refusal: None,
@@ -244,21 +242,8 @@ fn authentication(
     stated: &AuthenticationTerms,
     policy: &Key,
     asked: Option<BackendTarget>,
-) -> Result<Authentication, Problem> {
-    let fields = &stated.authentication.identity_fields;
-    let is_unknown = |field: &&IdentityField| !identity_names::is_known(&field.name);
-    if let Some(IdentityField { name, .. }) = fields.iter().find(is_unknown) {
-        let mistake = Mistake {
-            path: "spec.authentication".to_owned(),
-            problem: format!(
-                "the header {name} cannot tell servers who sent a request, because Weir removes it \
-                 from the requests of all clients; use {}",
-                identity_names::KNOWN
-            ),
-        };
-        return Err(invalid(&[mistake]));
-    }
+) -> Authentication {
     // Its name becomes the realm if none is stated.
     let rules = stated.named(&policy.name, ServiceId(0));
-    Ok(Authentication { owner: Owner::RoutePolicy(policy.clone()), rules, asked })
+    Authentication { owner: Owner::RoutePolicy(policy.clone()), rules, asked }
 }

@@ -19,7 +19,6 @@ use crate::ir::extras::{Authentication, Owner};
 use crate::objects::{Key, Meta};
 use crate::resolve::cluster::Cluster;
 use crate::resolve::decode;
-use crate::resolve::identity_names;
 use crate::resolve::route::syntax;
 
 /// How long an authentication server may take: the default of `forward`.
@@ -266,16 +265,30 @@ fn asked(located: Located, fields: Vec<String>) -> Result<Server, String> {
 }
 
 /// Reads the fields that the backend receives from the authentication server.
+///
+/// Weir removes fields of these names from all requests that clients send, to all backends. So only names are supported
+/// that no client needs: otherwise one Ingress could remove the fields of others.
 fn identity_fields(annotations: &mut Annotations<'_>, text: Option<&str>) -> Option<Vec<String>> {
     let mut fields = Vec::new();
     for name in text.into_iter().flat_map(list) {
         let lower = name.to_ascii_lowercase();
-        if !identity_names::is_known(&lower)
-            || !syntax::is_token(&lower)
-            || lower.contains('_')
-            || fields.len() >= 32
-        {
-            let why = format!("has {}. Use {}", shown(name), identity_names::KNOWN);
+        let is_known = lower.starts_with("x-auth-request-")
+            || lower.starts_with("x-authentik-")
+            || lower.starts_with("x-webauth-")
+            || lower.starts_with("remote-")
+            || matches!(
+                &*lower,
+                "x-forwarded-user"
+                    | "x-forwarded-email"
+                    | "x-forwarded-groups"
+                    | "x-forwarded-preferred-username"
+            );
+        if !is_known || !syntax::is_token(&lower) || lower.contains('_') || fields.len() >= 32 {
+            let why = format!(
+                "has {}. Use names that begin with X-Auth-Request-, X-Authentik-, X-WebAuth- or \
+                 Remote-, or X-Forwarded-User, -Email, -Groups, -Preferred-Username",
+                shown(name)
+            );
             annotations.unsupported("auth-response-headers", &why);
             return None;
         }

@@ -128,6 +128,12 @@ fn definition(of: &Definition) -> Value {
         "docs/kubernetes.md describes it; what the keys mean is in docs/configuration.md.".into();
     let fields = spec["properties"].as_object_mut().unwrap();
     fields.shift_insert(0, "targetRefs".to_owned(), target_refs(of));
+    if of.kind == "ServicePolicy" {
+        let description = "Whether Pods may state limits of their own by the annotation \
+            weir.dev/in-flight-max, at most inFlightMax. Default: `false`.";
+        let pod_limits = json!({"type": "boolean", "description": description});
+        fields.insert("podLimits".to_owned(), pod_limits);
+    }
     let mut required = vec![json!("targetRefs")];
     required.extend(spec["required"].as_array().into_iter().flatten().cloned());
     spec["required"] = required.into();

@@ -9,6 +9,7 @@ use gateway::objects::gateway::{Address, Gateway, GatewayClass, GatewayStatus, L
 use gateway::objects::ingress::{Ingress, IngressClass};
 use gateway::objects::policy::{BackendTlsPolicy, ReferenceGrant, RoutePolicy, ServicePolicy};
 use gateway::objects::route::{ConnectionRoute, GrpcRoute, HttpRoute};
+use gateway::pods::{self, LIMIT_ANNOTATION};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -56,6 +57,8 @@ pub(crate) enum Object {
     Slice(Arc<EndpointSlice>),
     /// The metadata of a Secret or a ConfigMap: only its version is kept.
     Metadata,
+    /// The concurrency limit that a Pod states, if it does.
+    Pod(Option<u32>),
     /// A Service that Weir made. `None`: it is none.
     OwnService(Option<Box<OwnService>>),
 }
@@ -110,8 +113,19 @@ fn typed(kind: Kind, object: Value, status: &Value) -> Result<Object, serde_json
         Kind::Service => Object::Service(from(object)?),
         Kind::EndpointSlice => Object::Slice(from(object)?),
         Kind::Secret | Kind::ConfigMap => Object::Metadata,
+        Kind::Pod => Object::Pod(pod_limit(&object)?),
         Kind::OwnService => Object::OwnService(service::read(&object).map(Box::new)),
     })
+}
+
+/// Returns the concurrency limit that a Pod states. A Pod with a value that cannot be read is one that cannot be read: that
+/// is reported, and it counts as one without a limit.
+fn pod_limit(object: &Value) -> Result<Option<u32>, serde_json::Error> {
+    let Some(text) = object["metadata"]["annotations"][LIMIT_ANNOTATION].as_str() else {
+        return Ok(None);
+    };
+    let why = || format!("the annotation {LIMIT_ANNOTATION} is {text:?}, not a number from 1");
+    pods::limit(text).map(Some).ok_or_else(|| serde::de::Error::custom(why()))
 }
 
 /// Removes what is large and of no use: who wrote which field, and the object once more.

@@ -36,12 +36,14 @@ pub(crate) enum Kind {
     Secret,
     /// See [`Kind::is_fetched`].
     ConfigMap,
+    /// Pods of namespaces in which they may state limits. Only those that do are kept.
+    Pod,
     /// The Services that Weir makes for Gateways.
     OwnService,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 19] = [
+    pub(crate) const ALL: [Kind; 20] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::ListenerSet,
@@ -60,6 +62,7 @@ impl Kind {
         Kind::EndpointSlice,
         Kind::Secret,
         Kind::ConfigMap,
+        Kind::Pod,
         Kind::OwnService,
     ];
 
@@ -84,6 +87,7 @@ impl Kind {
             Kind::EndpointSlice => "EndpointSlice",
             Kind::Secret => "Secret",
             Kind::ConfigMap => "ConfigMap",
+            Kind::Pod => "Pod",
         }
     }
 
@@ -108,6 +112,7 @@ impl Kind {
             Kind::EndpointSlice => "endpointslices",
             Kind::Secret => "secrets",
             Kind::ConfigMap => "configmaps",
+            Kind::Pod => "pods",
         }
     }
 
@@ -116,9 +121,12 @@ impl Kind {
         match self {
             Kind::EndpointSlice => "discovery.k8s.io",
             Kind::Ingress | Kind::IngressClass => NETWORKING_GROUP,
-            Kind::Namespace | Kind::Service | Kind::OwnService | Kind::Secret | Kind::ConfigMap => {
-                ""
-            }
+            Kind::Namespace
+            | Kind::Service
+            | Kind::OwnService
+            | Kind::Secret
+            | Kind::ConfigMap
+            | Kind::Pod => "",
             Kind::GatewayClass
             | Kind::Gateway
             | Kind::ListenerSet
@@ -161,7 +169,8 @@ impl Kind {
             | Kind::OwnService
             | Kind::EndpointSlice
             | Kind::Secret
-            | Kind::ConfigMap => &["v1"],
+            | Kind::ConfigMap
+            | Kind::Pod => &["v1"],
         }
     }
 
@@ -172,7 +181,7 @@ impl Kind {
 
     /// Returns whether Weir works without this kind if it may not read it.
     pub(crate) fn is_optional(self) -> bool {
-        matches!(self, Kind::Ingress | Kind::IngressClass)
+        matches!(self, Kind::Ingress | Kind::IngressClass | Kind::Pod)
     }
 
     /// Returns whether objects of the kind are in namespaces.
@@ -182,7 +191,7 @@ impl Kind {
 
     /// Returns whether only the metadata of objects are asked for.
     pub(crate) fn is_metadata_only(self) -> bool {
-        self == Kind::Namespace || self.is_fetched()
+        matches!(self, Kind::Namespace | Kind::Pod) || self.is_fetched()
     }
 
     /// Returns whether the contents of those objects that are referred to are read one by one: objects of the kind can be

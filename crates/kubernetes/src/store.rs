@@ -48,6 +48,8 @@ pub(crate) struct Store {
     pub(crate) dirty: Dirty,
     facts: BTreeMap<Id, Facts>,
     slices: BTreeMap<Key, BTreeMap<Arc<str>, Arc<EndpointSlice>>>,
+    /// The concurrency limits of the Pods that state one.
+    pod_limits: BTreeMap<Key, u32>,
     /// The Service of each EndpointSlice.
     service_of: BTreeMap<Key, Key>,
 }
@@ -64,6 +66,8 @@ pub(crate) struct Dirty {
     pub(crate) has_surroundings: bool,
     /// Whether versions of objects that are referred to, or references, may have changed.
     pub(crate) has_references: bool,
+    /// Whether the namespaces whose Pods may state limits may have changed.
+    pub(crate) has_pod_policies: bool,
     /// Objects that have become unreadable.
     pub(crate) unreadable: Vec<(Id, Arc<str>)>,
     /// Whether `Store::unreadable` has changed.
@@ -206,6 +210,7 @@ impl Store {
             }
             Object::Slice(one) => return self.put_slice(key, one),
             Object::Metadata => return,
+            Object::Pod(limit) => return self.set_pod_limit(key, limit),
             Object::OwnService(existing) => {
                 let before = match existing {
                     Some(existing) => self.own_services.insert(key.clone(), *existing),
@@ -246,11 +251,9 @@ impl Store {
             }
             // Its targets are noted where it changes.
             Kind::RoutePolicy => self.dirty.has_references = true,
-            Kind::ServicePolicy
-            | Kind::EndpointSlice
-            | Kind::Secret
-            | Kind::ConfigMap
-            | Kind::OwnService => {}
+            Kind::ServicePolicy => self.dirty.has_pod_policies = true,
+            Kind::EndpointSlice | Kind::Secret | Kind::ConfigMap | Kind::Pod | Kind::OwnService => {
+            }
         }
     }
 
@@ -270,6 +273,20 @@ impl Store {
         }
         slices.insert(Arc::clone(&key.name), slice);
         self.service_of.insert(key.clone(), service);
+    }
+
+    fn set_pod_limit(&mut self, pod: &Key, limit: Option<u32>) {
+        let before = match limit {
+            Some(limit) => self.pod_limits.insert(pod.clone(), limit),
+            None => self.pod_limits.remove(pod),
+        };
+        if before != limit {
+            // Which Services it is a Pod of is not known without a search, and limits change seldom.
+            let start = Key::new(Arc::clone(&pod.namespace), "");
+            let services = self.slices.range(start..).map(|(service, _)| service);
+            let inside = services.take_while(|one| one.namespace == pod.namespace);
+            self.dirty.slices.extend(inside.cloned());
+        }
     }
 
     fn delete_slice(&mut self, key: &Key) {
@@ -323,6 +340,7 @@ impl Store {
             Kind::TcpRoute => objects.tcp_routes.remove(key).is_some(),
             Kind::Service => objects.services.remove(key).is_some(),
             Kind::EndpointSlice => return self.delete_slice(key),
+            Kind::Pod => return self.set_pod_limit(key, None),
             Kind::Secret | Kind::ConfigMap => {
                 let is_known = self.versions.remove(&id).is_some();
                 self.dirty.has_references |= is_known && self.referred.contains(&id);
@@ -434,10 +452,22 @@ impl Store {
         std::mem::take(&mut self.dirty.changes)
     }
 
-    /// Returns the Pods of a Service's port.
-    pub(crate) fn pods(&self, (service, port): &ServicePortKey, zone: Option<&str>) -> Arc<[Pod]> {
+    /// Returns the Pods of a Service's port. They may state concurrency limits of at most `limit_max`, if there is one.
+    pub(crate) fn pods(
+        &self,
+        (service, port): &ServicePortKey,
+        limit_max: Option<u32>,
+        zone: Option<&str>,
+    ) -> Arc<[Pod]> {
         let slices = self.slices.get(service).into_iter().flat_map(BTreeMap::values);
-        pods::pods(slices.map(AsRef::as_ref), port.as_deref(), zone).into()
+        let mut pods = pods::pods(slices.map(AsRef::as_ref), port.as_deref(), zone);
+        if let Some(max) = limit_max {
+            for pod in pods.iter_mut().filter(|pod| pod.uid.is_some()) {
+                let key = Key::new(Arc::clone(&service.namespace), Arc::clone(&pod.name));
+                pod.in_flight_max = self.pod_limits.get(&key).map(|limit| *limit.min(&max));
+            }
+        }
+        pods.into()
     }
 
     /// Returns the names of all objects of a kind, those that cannot be read included.
@@ -464,6 +494,7 @@ impl Store {
                 let of_kind = self.versions.keys().filter(|(one, _)| *one == kind);
                 of_kind.map(|(_, key)| key.clone()).collect()
             }
+            Kind::Pod => self.pod_limits.keys().cloned().collect(),
             Kind::OwnService => self.own_services.keys().cloned().collect(),
         };
         let unreadable = self.unreadable.keys().filter(|(one, _)| *one == kind);
@@ -726,8 +757,9 @@ mod tests {
             });
             item::read(Kind::EndpointSlice, slice).unwrap()
         };
-        let count =
-            |store: &Store, service: &str| store.pods(&(Key::new("n", service), None), None).len();
+        let count = |store: &Store, service: &str| {
+            store.pods(&(Key::new("n", service), None), None, None).len()
+        };
         let dirty = |store: &mut Store| {
             let services: Vec<String> = std::mem::take(&mut store.dirty.slices)
                 .iter()

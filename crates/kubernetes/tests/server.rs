@@ -603,6 +603,54 @@ async fn policies_of_weir_apply_once_their_kinds_are_installed() {
 }
 
 #[tokio::test]
+async fn pods_state_limits_where_a_policy_permits_it() {
+    let cluster = cluster();
+    let pod = |limit: &str| {
+        let annotations = json!({"weir.dev/in-flight-max": limit});
+        json!({"kind": "Pod", "metadata": {"namespace": "n", "name": "p", "annotations": annotations}})
+    };
+    cluster.put(pod("8"));
+    let mut slice = slice(&["10.0.0.1"]);
+    slice["endpoints"][0]["targetRef"] = json!({"kind": "Pod", "name": "p", "uid": "u"});
+    cluster.put(slice);
+    let weir = start(settings(&cluster));
+    weir.wait_for_routes(&["r"]).await;
+    let limit = || {
+        let pods = weir.handle.pods.borrow();
+        pods.values().flat_map(|pods| pods.iter()).next().map(|pod| pod.in_flight_max)
+    };
+    let wait_for = async |expected: Option<u32>| {
+        let what = format!("the limit {expected:?}");
+        wait(&what, || (limit() == Some(expected)).then_some(())).await;
+    };
+    wait_for(None).await;
+    assert_eq!(cluster.change(|state| state.count("/pods")), 0);
+    let policy = |in_flight_max: u32, pod_limits: bool| {
+        json!({"kind": "ServicePolicy", "metadata": {"namespace": "n", "name": "p"}, "spec": {
+            "targetRefs": [{"group": "", "kind": "Service", "name": "s"}],
+            "inFlightMax": in_flight_max, "podLimits": pod_limits
+        }})
+    };
+    cluster.put(policy(10, true));
+    wait_for(Some(8)).await;
+    assert_eq!(cluster.change(|state| state.count("/api/v1/pods")), 0);
+    cluster.put(pod("20"));
+    wait_for(Some(10)).await;
+    cluster.put(policy(5, true));
+    wait_for(Some(5)).await;
+    cluster.put(pod("many"));
+    wait_for(None).await;
+    assert!(weir.has_event(
+        |event| matches!(event, Event::Unreadable { object, .. } if object == "Pod n/p")
+    ));
+    cluster.put(pod("3"));
+    wait_for(Some(3)).await;
+    cluster.put(policy(5, false));
+    wait_for(None).await;
+    weir.handle.stop();
+}
+
+#[tokio::test]
 async fn features_of_experimental_fields_are_claimed_with_those_fields() {
     let base = ["Gateway", "HTTPRoute"];
     for (channel, status, expected) in [

@@ -78,6 +78,8 @@ pub struct ServicePort {
     pub tls: ServerTls,
     /// What a ServicePolicy states.
     pub terms: Option<Arc<ServiceTerms>>,
+    /// Pods may state concurrency limits of their own, at most this. `None`: they may not.
+    pub pod_limit_max: Option<u32>,
     /// How requests to it are balanced, if an Ingress states that. That precedes the policy.
     pub settings: Option<Arc<ServiceSettings>>,
 }

@@ -116,7 +116,16 @@ pub struct ServicePolicy {
     pub spec: PolicySpec,
     /// What that means, or what is wrong with it.
     #[serde(skip)]
-    pub terms: Read<Result<Arc<ServiceTerms>, Vec<Mistake>>>,
+    pub stated: Read<Result<Stated, Vec<Mistake>>>,
+}
+
+/// What a ServicePolicy means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stated {
+    /// What it states for the service.
+    pub terms: Arc<ServiceTerms>,
+    /// Pods may state concurrency limits of their own, at most this. `None`: they may not.
+    pub pod_limit_max: Option<u32>,
 }
 
 /// What is required of requests to routes: keys of `[[route]]` and `[authentication.NAME]`.

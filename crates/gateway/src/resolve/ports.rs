@@ -1,5 +1,7 @@
 //! Ports of Services that objects refer to, with the policies for them.
 
+use std::sync::Arc;
+
 use crate::ir::app_protocol::AppProtocol;
 use crate::ir::backend::{ServerTls, ServicePort};
 use crate::objects::Key;
@@ -89,6 +91,7 @@ impl Ports<'_> {
 
     /// Returns a port of a Service.
     pub fn of(self, key: &Key, service: &Service, port: &ServicePortSpec) -> ServicePort {
+        let stated = self.policies.of_port(key, port.name.as_ref());
         ServicePort {
             service: key.clone(),
             port: port.port,
@@ -97,7 +100,8 @@ impl Ports<'_> {
             external_name: service.spec.external_name.clone().filter(|_| is_external(service)),
             protocol: port.app_protocol.as_deref().map(AppProtocol::read),
             tls: self.tls.of_port(key, port.name.as_ref()),
-            terms: self.policies.of_port(key, port.name.as_ref()),
+            terms: stated.map(|stated| Arc::clone(&stated.terms)),
+            pod_limit_max: stated.and_then(|stated| stated.pod_limit_max),
             settings: None,
         }
     }

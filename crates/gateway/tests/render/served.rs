@@ -255,6 +255,9 @@ fn service(port: &ServicePort) -> String {
     if let Some(terms) = &port.terms {
         let _ = write!(text, ", at most {:?} in flight", terms.in_flight_max());
     }
+    if let Some(max) = port.pod_limit_max {
+        let _ = write!(text, ", Pods state at most {max}");
+    }
     match &port.tls {
         ServerTls::None => {}
         ServerTls::Invalid { policy } => {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use gateway::objects::GATEWAY_GROUP;
+use gateway::resolve::policy;
 use os::clock::now;
 use tokio::task::spawn_local;
 
@@ -14,7 +15,7 @@ use crate::event::Event;
 use crate::expose::service;
 use crate::failure::{Cause, Failure};
 use crate::kinds::{Kind, Source, Versions};
-use crate::settings::Exposure;
+use crate::settings::{Exposure, NAMESPACES_MAX};
 use crate::watch::Watch;
 
 impl Manager {
@@ -68,6 +69,23 @@ impl Manager {
         self.absent = Some(absent);
     }
 
+    /// Decides in which namespaces Pods are watched.
+    pub(super) fn set_pod_namespaces(&mut self) {
+        if !std::mem::take(&mut self.store.dirty.has_pod_policies) {
+            return;
+        }
+        let policies = self.store.objects.service_policies.values();
+        let mut namespaces = policy::service::pod_namespaces(policies);
+        while namespaces.len() > NAMESPACES_MAX {
+            namespaces.pop_last();
+        }
+        if self.pod_namespaces != namespaces {
+            self.pod_namespaces = namespaces;
+            let versions = self.discovered.versions.clone();
+            self.watch(&versions);
+        }
+    }
+
     /// Watches these kinds of CRDs, and Kubernetes' own.
     pub(super) fn watch(&mut self, versions: &Versions) {
         let has_services = matches!(self.settings.exposure, Exposure::Services { .. });
@@ -79,6 +97,7 @@ impl Manager {
             let namespaces = match &self.settings.namespaces {
                 _ if kind == Kind::OwnService && !has_services => continue,
                 _ if kind == Kind::OwnService => vec![Some(Arc::clone(&self.settings.namespace))],
+                _ if kind == Kind::Pod => self.pod_namespaces.iter().cloned().map(Some).collect(),
                 Some(namespaces) if kind.is_namespaced() => {
                     namespaces.iter().cloned().map(Some).collect()
                 }

@@ -149,6 +149,12 @@ are read. */}}
 - apiGroups: [weir.dev]
   resources: [servicepolicies/status, routepolicies/status]
   verbs: [patch]
+{{- if .Values.podLimits.enabled }}
+# The metadata of Pods that may state limits.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch]
+{{- end }}
 - apiGroups: [networking.k8s.io]
   resources: [ingresses]
   verbs: [get, list, watch]

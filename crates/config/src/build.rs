@@ -11,9 +11,10 @@ use model::{
     Acme, AcmeCertificate, Action, Affinity, AffinityKeyFile, AuthenticationId, BranchChanges,
     Compression, Consul, Content, Cors, Denial, Discover, ErrorPage, Etcd, FieldMatch, Fleet,
     Forward, HostPattern, HttpPeer, Listener, ListenerId, ListenerTls, Material, MessageChanges,
-    Metrics, MetricsListener, Mirror, Nomad, Otlp, PathMatch, Protocol, Registries, RequestFilter,
-    Respond, ResponseFilter, Route, RouteAffinity, RouteMatch, Scaling, ScalingCall, ServerNames,
-    Service, ServiceTls, Snapshot, Split, SplitTarget, TcpSplit, Text, TlsMode, WrittenAt,
+    Metrics, MetricsListener, Mirror, Nomad, Otlp, PathMatch, Protocol, RateLimit, Registries,
+    RequestFilter, Respond, ResponseFilter, Route, RouteAffinity, RouteMatch, Scaling, ScalingCall,
+    ServerNames, Service, ServiceTls, Snapshot, Split, SplitTarget, TcpSplit, Text, TlsMode,
+    WrittenAt,
 };
 
 use crate::diagnostic::{At, Span};
@@ -21,8 +22,8 @@ use crate::files::{Contents, FleetFiles, PageFiles, RegistryPeers, RouteFiles};
 use crate::names::Names;
 use crate::raw::{
     Document, RawAction, RawAdmin, RawBody, RawBranch, RawContent, RawErrorPage, RawFleet,
-    RawListener, RawMetrics, RawMetricsListener, RawMirror, RawProtocol, RawRateLimit,
-    RawRegistries, RawRespond, RawRoute, RawService, RawTarget,
+    RawListener, RawMetrics, RawMetricsListener, RawMirror, RawProtocol, RawRegistries, RawRespond,
+    RawRoute, RawService, RawTarget,
 };
 use crate::sources::{Lines, Sources};
 
@@ -243,7 +244,8 @@ fn by_host(
         Some(required) => Some(names.authentication(&required.value)?),
         None => None,
     };
-    let filters = request_filters(raw.rate_limits, raw.cors, authenticate);
+    let limits = raw.rate_limits.into_iter().map(|raw| raw.limit);
+    let filters = request_filters(limits, raw.cors.map(Arc::new), authenticate);
     let maintenance = raw.maintenance;
     // The last of them is moved: most routes have one host.
     let action = action(raw.action, (content, affinity_key), names)?;
@@ -381,16 +383,16 @@ fn completed(raw: RawContent, file: Option<Material>) -> Option<Arc<Content>> {
 }
 
 /// Returns the filters of a request, in the order in which they run before the route's action.
-fn request_filters(
-    limits: Vec<RawRateLimit>,
-    cors: Option<Cors>,
+pub(crate) fn request_filters(
+    limits: impl IntoIterator<Item = RateLimit>,
+    cors: Option<Arc<Cors>>,
     authenticate: Option<AuthenticationId>,
 ) -> Vec<RequestFilter> {
-    let limits = limits.into_iter().map(|raw| raw.limit);
-    let (late, early): (Vec<_>, Vec<_>) = limits.partition(|limit| limit.by.needs_identity());
+    let (late, early): (Vec<_>, Vec<_>) =
+        limits.into_iter().partition(|limit| limit.by.needs_identity());
     let filter = |limits: Vec<_>| (!limits.is_empty()).then_some(RequestFilter::RateLimits(limits));
     // Before the authentication: browsers send no credentials with a preflight.
-    let cors = cors.map(|rules| RequestFilter::Cors(Arc::new(rules)));
+    let cors = cors.map(RequestFilter::Cors);
     // After the limit, which keeps a client from occupying the threads that verify passwords.
     let authenticate = authenticate.map(RequestFilter::Authenticate);
     let all = [filter(early), cors, authenticate, filter(late)];

@@ -20,6 +20,7 @@ mod foreign;
 mod include;
 mod listed;
 mod names;
+pub mod policy;
 mod published;
 mod raw;
 mod render;
@@ -100,6 +101,11 @@ pub trait Surroundings {
     fn variable(&self, name: &str) -> Result<String, String> {
         let _ = name;
         Err("variables are not read here".to_owned())
+    }
+
+    /// Returns whether there may be a fleet that the text does not tell of.
+    fn may_have_fleet(&self) -> bool {
+        false
     }
 
     /// Returns seconds since 1970-01-01 UTC, for checking certificates. `None`: unknown, and their
@@ -307,6 +313,7 @@ fn snapshot(
         .map(|(syntax, file)| (&syntax.tree, file.start))
         .collect();
     let mut document = raw::document(&trees, problems);
+    document.fleet_meant |= surroundings.may_have_fleet();
     files::add_client_lists(&mut document, sources, surroundings, problems);
     let names = names::Names::of(&document);
     check::document(&document, &names, problems);

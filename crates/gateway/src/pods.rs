@@ -27,8 +27,18 @@ pub struct Pod {
     pub zone: Option<Arc<str>>,
     /// Whether it receives new requests.
     pub takes_requests: bool,
+    /// The concurrency limit that it states, if it may.
+    pub in_flight_max: Option<u32>,
     /// Whether it is used only when too few others are ready: the hints name other zones for it.
     pub is_backup: bool,
+}
+
+/// The annotation by which a Pod states its concurrency limit.
+pub const LIMIT_ANNOTATION: &str = "weir.dev/in-flight-max";
+
+/// Reads the value of [`LIMIT_ANNOTATION`].
+pub fn limit(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|limit| *limit > 0)
 }
 
 /// An endpoint before it is known what the others are.
@@ -118,6 +128,7 @@ pub fn pods<'a>(
         uid: one.uid().cloned(),
         zone: one.endpoint.zone.clone(),
         takes_requests: takes_requests(one),
+        in_flight_max: None,
         is_backup: zone.is_some_and(|zone| !one.is_hinted(zone)),
     });
     pods.collect()
@@ -192,6 +203,15 @@ mod tests {
             r#"{"endpoints": [{"addresses": ["10.0.0.1"]}], "ports": [{"port": 0}]}"#,
         ] {
             assert_eq!(pods([&slice(text)], None, None), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn limits_are_numbers_from_1() {
+        for (text, expected) in
+            [("8", Some(8)), ("0", None), ("-1", None), ("8.0", None), ("", None), ("many", None)]
+        {
+            assert_eq!(limit(text), expected, "{text}");
         }
     }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use gateway::objects::Key;
 use gateway::objects::gateway::Address;
 use gateway::resolve::{Checks, Objects, Settings, Surroundings, resolve};
+use model::Material;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -40,6 +41,8 @@ fn objects(text: &str) -> Objects {
             "TCPRoute" => add(&mut objects.tcp_routes, document),
             "ReferenceGrant" => add(&mut objects.grants, document),
             "BackendTLSPolicy" => add(&mut objects.policies, document),
+            "ServicePolicy" => add(&mut objects.service_policies, document),
+            "RoutePolicy" => add(&mut objects.route_policies, document),
             "Service" => add(&mut objects.services, document),
             "Secret" => add(&mut objects.secrets, document),
             "ConfigMap" => add(&mut objects.config_maps, document),
@@ -75,6 +78,10 @@ fn resolved(text: &str) -> String {
                 _ => Ok(()),
             },
             authorities: |_| Ok(()),
+            system: || {
+                let bytes = Arc::from(*include_bytes!("system.pem"));
+                Some(Material { path: "system.pem".into(), bytes })
+            },
         },
     };
     let addresses = addresses(text);

@@ -99,7 +99,7 @@ fn changes_resolve_only_what_they_concern() {
         let world = World::new(objects, &settings);
         let count = kept.update(&world, changes);
         let mut found = Outcome::default();
-        kept.add(&mut found, surroundings);
+        kept.add(&world, &mut found, surroundings);
         let expected = outcome(objects);
         assert_eq!(found.gateways, expected.gateways);
         assert_eq!(found.statuses.ingresses, expected.statuses.ingresses);
@@ -328,7 +328,7 @@ fn check_text(outcome: &Outcome) {
             if let Some(one) =
                 rule.extras.as_ref().and_then(|extras| extras.authentication.as_ref())
             {
-                write!(text, "{} {:?}", one.realm, one.proof).unwrap();
+                write!(text, "{:?}", one.rules).unwrap();
             }
             // Control characters are escaped in these texts.
             assert!(

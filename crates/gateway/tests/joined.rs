@@ -14,6 +14,7 @@ use gateway::objects::Key;
 use gateway::objects::core::Service as CoreService;
 use gateway::objects::gateway::{Gateway, GatewayClass};
 use gateway::objects::ingress::{Ingress, IngressClass};
+use gateway::objects::policy::{RoutePolicy, ServicePolicy};
 use gateway::objects::route::HttpRoute;
 use gateway::parts::{Bindings, Joined, Joiner, Templates};
 use gateway::resolve::incremental::{Changes, Routes};
@@ -131,6 +132,71 @@ fn ingress(name: &str, rng: &mut fastrand::Rng) -> Arc<Ingress> {
     }))
 }
 
+/// A policy for one or two of the Services, or of a port of none. What it states is drawn.
+fn service_policy(name: &str, rng: &mut fastrand::Rng) -> Arc<ServicePolicy> {
+    let mut target = || {
+        let mut target = json!({"kind": "Service", "name": format!("s{}", rng.u8(0..5))});
+        if rng.u8(0..4) == 0 {
+            target["sectionName"] = json!("absent");
+        }
+        target
+    };
+    let targets = [target(), target()];
+    read(json!({
+        "metadata": {
+            "namespace": "n", "name": name,
+            "creationTimestamp": format!("2026-01-0{}T00:00:00Z", rng.u8(1..3))
+        },
+        // 0 is a mistake.
+        "spec": {"targetRefs": targets, "inFlightMax": rng.u8(0..4)}
+    }))
+}
+
+/// A policy for one or two of the routes. What it states is drawn.
+fn route_policy(name: &str, rng: &mut fastrand::Rng) -> Arc<RoutePolicy> {
+    let mut target = || {
+        let name = format!("r{}", rng.u8(0..12));
+        json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": name})
+    };
+    let targets = [target(), target()];
+    let mut spec = json!({
+        "targetRefs": targets, "rateLimit": [{"requests": rng.u8(0..3), "per": "1s"}]
+    });
+    match rng.u8(0..4) {
+        0 => {
+            let backend = json!({"name": format!("s{}", rng.u8(0..5)), "port": 80});
+            spec["authentication"] = json!({"forward": {"backendRef": backend, "path": "/"}});
+        }
+        1 => spec["authentication"] = json!({"basic": {"usersSecret": "absent"}}),
+        2 => spec["compress"] = json!(true),
+        _ => {}
+    }
+    read(json!({
+        "metadata": {
+            "namespace": "n", "name": name,
+            "creationTimestamp": format!("2026-01-0{}T00:00:00Z", rng.u8(1..3))
+        },
+        "spec": spec
+    }))
+}
+
+/// Adds, changes or deletes a policy.
+fn change_policy(objects: &mut Objects, changes: &mut Changes, rng: &mut fastrand::Rng) {
+    let key = Key::new("n", format!("p{}", rng.u8(0..4)));
+    let is_deleted = rng.u8(0..3) == 0;
+    if rng.bool() {
+        let new = (!is_deleted).then(|| service_policy(&key.name, rng));
+        let before = objects.service_policies.remove(&key);
+        before.iter().chain(&new).for_each(|one| changes.add_service_policy(one));
+        objects.service_policies.extend(new.map(|one| (key, one)));
+    } else {
+        let new = (!is_deleted).then(|| route_policy(&key.name, rng));
+        let before = objects.route_policies.remove(&key);
+        before.iter().chain(&new).for_each(|one| changes.add_route_policy(one));
+        objects.route_policies.extend(new.map(|one| (key, one)));
+    }
+}
+
 fn objects() -> Objects {
     let mut objects = Objects::default();
     let ingress_class: Arc<IngressClass> =
@@ -181,7 +247,7 @@ impl Kept {
         let addresses = BTreeMap::new();
         let surroundings = Surroundings { features: &[], addresses: &addresses };
         let mut outcome = assemble(&world, &self.routes, surroundings);
-        self.ingresses.add(&mut outcome, surroundings);
+        self.ingresses.add(&world, &mut outcome, surroundings);
         let binding = |port: &u16| {
             let address = ([127, 0, 0, 1], 8000 + port).into();
             ((Key::new("n", "gw"), *port), address)
@@ -208,7 +274,7 @@ fn changes_end_where_a_first_conversion_does() {
         let mut objects = objects();
         for step in 0..60 {
             let mut changes = Changes::default();
-            match rng.u8(0..16) {
+            match rng.u8(0..20) {
                 0 => {
                     objects.gateways.insert(Key::new("n", "gw"), gateway(&mut rng));
                     changes.is_all = true;
@@ -228,6 +294,7 @@ fn changes_end_where_a_first_conversion_does() {
                     }
                     changes.ingresses.insert(key);
                 }
+                16..=19 => change_policy(&mut objects, &mut changes, &mut rng),
                 what => {
                     let key = Key::new("n", format!("r{}", rng.u8(0..12)));
                     changes.routes.insert((RouteKind::Http, key.clone()));

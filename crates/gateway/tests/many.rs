@@ -12,7 +12,7 @@ use gateway::ir::{RouteKind, Rules};
 use gateway::objects::Key;
 use gateway::objects::core::{Secret, Service};
 use gateway::objects::gateway::{Gateway, GatewayClass};
-use gateway::objects::policy::BackendTlsPolicy;
+use gateway::objects::policy::{BackendTlsPolicy, RoutePolicy, ServicePolicy};
 use gateway::objects::route::{GrpcRoute, HttpRoute};
 use gateway::resolve::incremental::{Changes, Routes};
 use gateway::resolve::{Checks, Objects, Settings, Surroundings, World, assemble, resolve, route};
@@ -189,6 +189,78 @@ fn changes_resolve_only_what_they_concern() {
     assert_eq!(step(&objects, &changes), (true, 1));
     objects.grpc_routes.remove(&key);
     assert_eq!(step(&objects, &changes), (true, 1));
+}
+
+/// A change of a policy of Weir's own concerns what has it as a target before or after, and nothing else.
+#[test]
+fn changes_of_policies_resolve_only_their_targets() {
+    let mut objects = objects();
+    let settings = Settings {
+        controller_name: "a/b".into(),
+        ingress_controller_name: "a/c".into(),
+        allow_external_names: false,
+        checks: Checks::none(),
+    };
+    let addresses = BTreeMap::new();
+    let surroundings = Surroundings { features: &[], addresses: &addresses };
+    let mut routes = Routes::default();
+    routes.update(&World::new(&objects, &settings), &Changes::all());
+    let mut step = |objects: &Objects, changes: &Changes| -> (bool, usize) {
+        let is_concerned = routes.are_concerned(objects, changes);
+        let world = World::new(objects, &settings);
+        let before = assemble(&world, &routes, surroundings).statuses;
+        let count = routes.update(&world, changes);
+        let outcome = assemble(&world, &routes, surroundings);
+        let expected = resolve(objects, &settings, surroundings);
+        assert_eq!(outcome.statuses, expected.statuses);
+        assert_eq!(outcome.gateways, expected.gateways);
+        assert!(is_concerned || before == outcome.statuses);
+        (is_concerned, count)
+    };
+    let policy = |name: &str, service: &str| -> Arc<ServicePolicy> {
+        read(json!({
+            "metadata": {"namespace": "n", "name": name},
+            "spec": {"targetRefs": [{"kind": "Service", "name": service}], "inFlightMax": 7}
+        }))
+    };
+    let mut put = |objects: &mut Objects, name: &str, new: Option<Arc<ServicePolicy>>| {
+        let before = objects.service_policies.remove(&Key::new("n", name));
+        let mut changes = Changes::default();
+        before.iter().chain(&new).for_each(|one| changes.add_service_policy(one));
+        objects.service_policies.extend(new.map(|one| (Key::new("n", name), one)));
+        step(objects, &changes)
+    };
+    let each = ROUTES / 100;
+    assert_eq!(put(&mut objects, "p", Some(policy("p", "s1"))), (true, each));
+    assert_eq!(put(&mut objects, "p", Some(policy("p", "s2"))), (true, 2 * each));
+    // It is newer by its name, and applies when the other one is gone.
+    assert_eq!(put(&mut objects, "q", Some(policy("q", "s2"))), (true, each));
+    assert_eq!(put(&mut objects, "p", None), (true, each));
+    assert_eq!(put(&mut objects, "r", Some(policy("r", "other"))), (true, 0));
+    assert_eq!(put(&mut objects, "r", None), (false, 0));
+
+    let policy: Arc<RoutePolicy> = read(json!({
+        "metadata": {"namespace": "n", "name": "p"},
+        "spec": {
+            "targetRefs": [
+                {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "r3"}
+            ],
+            "authentication": {"forward": {"backendRef": {"name": "auth", "port": 80}, "path": "/"}}
+        }
+    }));
+    let mut changes = Changes::default();
+    changes.add_route_policy(&policy);
+    objects.route_policies.insert(Key::new("n", "p"), policy);
+    assert_eq!(step(&objects, &changes), (true, 1));
+    // The Service that it asks is there now.
+    let service: Arc<Service> = read(json!({
+        "metadata": {"namespace": "n", "name": "auth"}, "spec": {"ports": [{"port": 80}]}
+    }));
+    objects.services.insert(Key::new("n", "auth"), service);
+    let changes = Changes { services: [Key::new("n", "auth")].into(), ..Changes::default() };
+    assert_eq!(step(&objects, &changes), (true, 1));
+    let gateway = &resolve(&objects, &settings, surroundings).gateways[&Key::new("n", "gw")];
+    assert!(gateway.services.contains_key(&(Key::new("n", "auth"), 80)));
 }
 
 #[test]

@@ -1,10 +1,9 @@
-//! Asks the API server which kinds of the Gateway API it has, repeatedly: CRDs can be installed and removed at any time.
+//! Asks the API server which kinds of the Gateway API and of Weir's own group it has, repeatedly: CRDs can be installed and removed at any time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use gateway::objects::GATEWAY_GROUP;
 use http::Request;
 use http::header::ACCEPT;
 use os::clock::now;
@@ -15,7 +14,7 @@ use tokio::time::sleep;
 use crate::api::{self, Api, REQUEST_MAX};
 use crate::backoff::Backoff;
 use crate::failure::{Cause, Failure};
-use crate::kinds::{self, Discovered, Kind, Versions};
+use crate::kinds::{self, CRD_GROUPS, Discovered, Kind, Versions};
 
 /// How often it is asked.
 const EVERY: Duration = Duration::from_secs(20);
@@ -28,7 +27,7 @@ const CRD: &str =
 /// The annotation of the CRDs' authors.
 const CHANNEL: &str = "gateway.networking.k8s.io/channel";
 
-/// What the API server has of the Gateway API.
+/// What the API server has of the CRDs.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) versions: Versions,
@@ -64,7 +63,10 @@ pub(crate) async fn run(api: Rc<Api>, answers: mpsc::Sender<Result<Found, Failur
 }
 
 async fn ask(api: &Api) -> Result<Found, Failure> {
-    let versions = versions(api).await?;
+    let mut versions = Versions::new();
+    for group in CRD_GROUPS {
+        versions.extend(of_group(api, group).await?);
+    }
     let is_experimental = if versions.is_empty() { None } else { is_experimental(api).await };
     Ok(Found { versions, is_experimental })
 }
@@ -78,8 +80,9 @@ async fn is_experimental(api: &Api) -> Option<bool> {
     Some(crd["metadata"]["annotations"][CHANNEL] == "experimental")
 }
 
-async fn versions(api: &Api) -> Result<Versions, Failure> {
-    let group = match api.json(api::get(&format!("/apis/{GATEWAY_GROUP}"))?, REQUEST_MAX).await {
+/// Returns the kinds of a group.
+async fn of_group(api: &Api, name: &str) -> Result<Versions, Failure> {
+    let group = match api.json(api::get(&format!("/apis/{name}"))?, REQUEST_MAX).await {
         Ok(group) => group,
         // No CRD of the group is installed.
         Err(failure) if failure.cause == Cause::NotFound => return Ok(Versions::new()),
@@ -88,13 +91,13 @@ async fn versions(api: &Api) -> Result<Versions, Failure> {
     let served: BTreeSet<&str> = list(&group["versions"], "version").collect();
     let understood: BTreeSet<&str> = Kind::ALL
         .into_iter()
-        .filter(|kind| kind.is_gateway_api())
+        .filter(|kind| kind.group() == name)
         .flat_map(Kind::versions)
         .copied()
         .collect();
     let mut found = BTreeMap::new();
     for version in served.intersection(&understood) {
-        let path = format!("/apis/{GATEWAY_GROUP}/{version}");
+        let path = format!("/apis/{name}/{version}");
         let resources = match api.json(api::get(&path)?, REQUEST_MAX).await {
             Ok(resources) => resources,
             Err(failure) if failure.cause == Cause::NotFound => continue,
@@ -103,7 +106,7 @@ async fn versions(api: &Api) -> Result<Versions, Failure> {
         let names = list(&resources["resources"], "name").map(ToOwned::to_owned);
         found.insert((*version).to_owned(), names.collect::<BTreeSet<String>>());
     }
-    Ok(kinds::versions(&found))
+    Ok(kinds::versions(name, &found))
 }
 
 /// Returns one field of all elements of a list.

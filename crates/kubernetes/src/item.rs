@@ -7,8 +7,9 @@ use gateway::objects::Key;
 use gateway::objects::core::{ConfigMap, EndpointSlice, Namespace, Secret, Service};
 use gateway::objects::gateway::{Address, Gateway, GatewayClass, GatewayStatus, ListenerSet};
 use gateway::objects::ingress::{Ingress, IngressClass};
-use gateway::objects::policy::{BackendTlsPolicy, ReferenceGrant};
+use gateway::objects::policy::{BackendTlsPolicy, ReferenceGrant, RoutePolicy, ServicePolicy};
 use gateway::objects::route::{ConnectionRoute, GrpcRoute, HttpRoute};
+use gateway::pods::{self, LIMIT_ANNOTATION};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -47,6 +48,8 @@ pub(crate) enum Object {
     Connection(Arc<ConnectionRoute>),
     Grant(Arc<ReferenceGrant>),
     Policy(Arc<BackendTlsPolicy>),
+    ServicePolicy(Arc<ServicePolicy>),
+    RoutePolicy(Arc<RoutePolicy>),
     Ingress(Arc<Ingress>),
     IngressClass(Arc<IngressClass>),
     Namespace(Arc<Namespace>),
@@ -54,6 +57,8 @@ pub(crate) enum Object {
     Slice(Arc<EndpointSlice>),
     /// The metadata of a Secret or a ConfigMap: only its version is kept.
     Metadata,
+    /// The concurrency limit that a Pod states, if it does.
+    Pod(Option<u32>),
     /// A Service that Weir made. `None`: it is none.
     OwnService(Option<Box<OwnService>>),
 }
@@ -100,14 +105,27 @@ fn typed(kind: Kind, object: Value, status: &Value) -> Result<Object, serde_json
         Kind::TlsRoute | Kind::TcpRoute => Object::Connection(from(object)?),
         Kind::ReferenceGrant => Object::Grant(from(object)?),
         Kind::BackendTlsPolicy => Object::Policy(from(object)?),
+        Kind::ServicePolicy => Object::ServicePolicy(from(object)?),
+        Kind::RoutePolicy => Object::RoutePolicy(from(object)?),
         Kind::Ingress => Object::Ingress(from(object)?),
         Kind::IngressClass => Object::IngressClass(from(object)?),
         Kind::Namespace => Object::Namespace(from(object)?),
         Kind::Service => Object::Service(from(object)?),
         Kind::EndpointSlice => Object::Slice(from(object)?),
         Kind::Secret | Kind::ConfigMap => Object::Metadata,
+        Kind::Pod => Object::Pod(pod_limit(&object)?),
         Kind::OwnService => Object::OwnService(service::read(&object).map(Box::new)),
     })
+}
+
+/// Returns the concurrency limit that a Pod states. A Pod with a value that cannot be read is one that cannot be read: that
+/// is reported, and it counts as one without a limit.
+fn pod_limit(object: &Value) -> Result<Option<u32>, serde_json::Error> {
+    let Some(text) = object["metadata"]["annotations"][LIMIT_ANNOTATION].as_str() else {
+        return Ok(None);
+    };
+    let why = || format!("the annotation {LIMIT_ANNOTATION} is {text:?}, not a number from 1");
+    pods::limit(text).map(Some).ok_or_else(|| serde::de::Error::custom(why()))
 }
 
 /// Removes what is large and of no use: who wrote which field, and the object once more.
@@ -141,7 +159,7 @@ pub(crate) fn contents(kind: Kind, mut object: Value) -> Result<Contents, Arc<st
         return Ok(Contents::Secret(Arc::new(secret)));
     }
     let mut map: ConfigMap = from(object)?;
-    map.data.retain(|name, _| name == "ca.crt");
+    map.data.retain(|name, _| matches!(name.as_str(), "ca.crt" | "jwks.json"));
     Ok(Contents::ConfigMap(Arc::new(map)))
 }
 

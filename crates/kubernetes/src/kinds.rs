@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::ir::RouteKind;
-use gateway::objects::GATEWAY_GROUP;
 use gateway::objects::ingress::NETWORKING_GROUP;
+use gateway::objects::{GATEWAY_GROUP, WEIR_GROUP};
 use model::Moment;
+
+/// The groups of the kinds that are defined by CRDs.
+pub(crate) const CRD_GROUPS: [&str; 2] = [GATEWAY_GROUP, WEIR_GROUP];
 
 /// A kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,6 +25,8 @@ pub(crate) enum Kind {
     TcpRoute,
     ReferenceGrant,
     BackendTlsPolicy,
+    ServicePolicy,
+    RoutePolicy,
     Ingress,
     IngressClass,
     Namespace,
@@ -31,12 +36,14 @@ pub(crate) enum Kind {
     Secret,
     /// See [`Kind::is_fetched`].
     ConfigMap,
+    /// Pods of namespaces in which they may state limits. Only those that do are kept.
+    Pod,
     /// The Services that Weir makes for Gateways.
     OwnService,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 17] = [
+    pub(crate) const ALL: [Kind; 20] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::ListenerSet,
@@ -46,6 +53,8 @@ impl Kind {
         Kind::TcpRoute,
         Kind::ReferenceGrant,
         Kind::BackendTlsPolicy,
+        Kind::ServicePolicy,
+        Kind::RoutePolicy,
         Kind::Ingress,
         Kind::IngressClass,
         Kind::Namespace,
@@ -53,6 +62,7 @@ impl Kind {
         Kind::EndpointSlice,
         Kind::Secret,
         Kind::ConfigMap,
+        Kind::Pod,
         Kind::OwnService,
     ];
 
@@ -68,6 +78,8 @@ impl Kind {
             Kind::TcpRoute => "TCPRoute",
             Kind::ReferenceGrant => "ReferenceGrant",
             Kind::BackendTlsPolicy => "BackendTLSPolicy",
+            Kind::ServicePolicy => "ServicePolicy",
+            Kind::RoutePolicy => "RoutePolicy",
             Kind::Ingress => "Ingress",
             Kind::IngressClass => "IngressClass",
             Kind::Namespace => "Namespace",
@@ -75,6 +87,7 @@ impl Kind {
             Kind::EndpointSlice => "EndpointSlice",
             Kind::Secret => "Secret",
             Kind::ConfigMap => "ConfigMap",
+            Kind::Pod => "Pod",
         }
     }
 
@@ -90,6 +103,8 @@ impl Kind {
             Kind::TcpRoute => "tcproutes",
             Kind::ReferenceGrant => "referencegrants",
             Kind::BackendTlsPolicy => "backendtlspolicies",
+            Kind::ServicePolicy => "servicepolicies",
+            Kind::RoutePolicy => "routepolicies",
             Kind::Ingress => "ingresses",
             Kind::IngressClass => "ingressclasses",
             Kind::Namespace => "namespaces",
@@ -97,16 +112,21 @@ impl Kind {
             Kind::EndpointSlice => "endpointslices",
             Kind::Secret => "secrets",
             Kind::ConfigMap => "configmaps",
+            Kind::Pod => "pods",
         }
     }
 
-    fn group(self) -> &'static str {
+    /// Returns the kind's API group.
+    pub(crate) fn group(self) -> &'static str {
         match self {
             Kind::EndpointSlice => "discovery.k8s.io",
             Kind::Ingress | Kind::IngressClass => NETWORKING_GROUP,
-            Kind::Namespace | Kind::Service | Kind::OwnService | Kind::Secret | Kind::ConfigMap => {
-                ""
-            }
+            Kind::Namespace
+            | Kind::Service
+            | Kind::OwnService
+            | Kind::Secret
+            | Kind::ConfigMap
+            | Kind::Pod => "",
             Kind::GatewayClass
             | Kind::Gateway
             | Kind::ListenerSet
@@ -116,12 +136,18 @@ impl Kind {
             | Kind::TcpRoute
             | Kind::ReferenceGrant
             | Kind::BackendTlsPolicy => GATEWAY_GROUP,
+            Kind::ServicePolicy | Kind::RoutePolicy => WEIR_GROUP,
         }
     }
 
-    /// Returns whether the kind is a CRD of the Gateway API.
-    pub(crate) fn is_gateway_api(self) -> bool {
-        self.group() == GATEWAY_GROUP
+    /// Returns the kinds that are defined by CRDs, which may be absent: those of the Gateway API, and Weir's own.
+    pub(crate) fn of_crds() -> impl Iterator<Item = Kind> {
+        Kind::ALL.into_iter().filter(|kind| kind.is_of_crd())
+    }
+
+    /// Returns whether the kind is defined by a CRD.
+    pub(crate) fn is_of_crd(self) -> bool {
+        CRD_GROUPS.contains(&self.group())
     }
 
     /// Returns the versions that Weir understands, the preferred one first.
@@ -133,6 +159,7 @@ impl Kind {
             Kind::TlsRoute => &["v1", "v1alpha3", "v1alpha2"],
             Kind::TcpRoute => &["v1", "v1alpha2"],
             Kind::BackendTlsPolicy => &["v1", "v1alpha3"],
+            Kind::ServicePolicy | Kind::RoutePolicy => &["v1alpha1"],
             Kind::ListenerSet
             | Kind::GrpcRoute
             | Kind::Ingress
@@ -142,7 +169,8 @@ impl Kind {
             | Kind::OwnService
             | Kind::EndpointSlice
             | Kind::Secret
-            | Kind::ConfigMap => &["v1"],
+            | Kind::ConfigMap
+            | Kind::Pod => &["v1"],
         }
     }
 
@@ -153,7 +181,7 @@ impl Kind {
 
     /// Returns whether Weir works without this kind if it may not read it.
     pub(crate) fn is_optional(self) -> bool {
-        matches!(self, Kind::Ingress | Kind::IngressClass)
+        matches!(self, Kind::Ingress | Kind::IngressClass | Kind::Pod)
     }
 
     /// Returns whether objects of the kind are in namespaces.
@@ -163,7 +191,7 @@ impl Kind {
 
     /// Returns whether only the metadata of objects are asked for.
     pub(crate) fn is_metadata_only(self) -> bool {
-        self == Kind::Namespace || self.is_fetched()
+        matches!(self, Kind::Namespace | Kind::Pod) || self.is_fetched()
     }
 
     /// Returns whether the contents of those objects that are referred to are read one by one: objects of the kind can be
@@ -174,7 +202,7 @@ impl Kind {
 
     /// Returns whether Weir writes the status of the kind.
     pub(crate) fn has_status(self) -> bool {
-        self == Kind::Ingress || self.is_gateway_api() && self != Kind::ReferenceGrant
+        self == Kind::Ingress || self.is_of_crd() && self != Kind::ReferenceGrant
     }
 
     /// Returns the kind of a route of the Gateway API.
@@ -235,10 +263,9 @@ impl fmt::Display for Source {
 /// The kinds that the API server has, and their versions.
 pub(crate) type Versions = BTreeMap<Kind, &'static str>;
 
-/// Returns the version of each kind of the Gateway API. `found` has the resources of each version that the API server
-/// serves.
-pub(crate) fn versions(found: &BTreeMap<String, BTreeSet<String>>) -> Versions {
-    let kinds = Kind::ALL.into_iter().filter(|kind| kind.is_gateway_api());
+/// Returns the version of each kind of a group. `found` has the resources of each version that the API server serves.
+pub(crate) fn versions(group: &str, found: &BTreeMap<String, BTreeSet<String>>) -> Versions {
+    let kinds = Kind::ALL.into_iter().filter(|kind| kind.group() == group);
     let versions = kinds.filter_map(|kind| {
         let has = |version: &&&str| {
             found.get(**version).is_some_and(|plurals| plurals.contains(kind.plural()))
@@ -278,17 +305,16 @@ impl Discovered {
         now: Moment,
         has_no_list: impl Fn(Kind) -> bool,
     ) {
-        let gateway_api = || Kind::ALL.into_iter().filter(|kind| kind.is_gateway_api());
         let has_required =
-            gateway_api().all(|kind| !kind.is_required() || answer.contains_key(&kind));
-        let has_all = gateway_api().all(|kind| answer.contains_key(&kind));
+            Kind::of_crds().all(|kind| !kind.is_required() || answer.contains_key(&kind));
+        let has_all = Kind::of_crds().all(|kind| answer.contains_key(&kind));
         let since = match self.last.take() {
             Some((last, since)) if last == answer => since,
             Some(_) | None => now,
         };
         let is_repeated = now.since(since) >= Self::SETTLED_AFTER;
         self.is_settled |= has_required && (has_all || is_repeated);
-        for kind in gateway_api() {
+        for kind in Kind::of_crds() {
             match answer.get(&kind) {
                 Some(version) => {
                     self.missing.remove(&kind);
@@ -312,10 +338,9 @@ impl Discovered {
         self.missing.clear();
     }
 
-    /// Returns the kinds of the Gateway API that the API server does not have.
+    /// Returns the kinds of CRDs that the API server does not have.
     pub(crate) fn absent(&self) -> impl Iterator<Item = Kind> {
-        let kinds = Kind::ALL.into_iter().filter(|kind| kind.is_gateway_api());
-        kinds.filter(|kind| !self.versions.contains_key(kind))
+        Kind::of_crds().filter(|kind| !self.versions.contains_key(kind))
     }
 }
 
@@ -324,8 +349,7 @@ mod tests {
     use super::*;
 
     fn all() -> Versions {
-        let kinds = Kind::ALL.into_iter().filter(|kind| kind.is_gateway_api());
-        kinds.map(|kind| (kind, "v1")).collect()
+        Kind::of_crds().map(|kind| (kind, "v1")).collect()
     }
 
     fn without(kinds: &[Kind]) -> Versions {
@@ -362,7 +386,10 @@ mod tests {
             (Kind::TlsRoute, "v1alpha2"),
             (Kind::ReferenceGrant, "v1beta1"),
         ];
-        assert_eq!(versions(&found), expected.into());
+        assert_eq!(versions(GATEWAY_GROUP, &found), expected.into());
+        let found = [("v1alpha1".to_owned(), plurals(&["routepolicies"]))].into();
+        assert_eq!(versions(WEIR_GROUP, &found), [(Kind::RoutePolicy, "v1alpha1")].into());
+        assert_eq!(versions(GATEWAY_GROUP, &found), [].into());
     }
 
     fn at(seconds: u64) -> Moment {

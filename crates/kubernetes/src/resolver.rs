@@ -1,6 +1,6 @@
 //! Known objects → what is served and written. Pure. Results of routes are kept between changes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ pub(crate) struct Resolver {
     ingresses: Ingresses,
     /// The Gateways of the last result.
     gateways: Arc<BTreeMap<Key, Arc<ir::Gateway>>>,
-    /// The ports of Services that they use.
-    ports: Arc<BTreeSet<ServicePortKey>>,
+    /// See [`Resolution::ports`].
+    ports: Arc<PortLimits>,
     /// The addresses of the pool that Gateways had in the last result.
     assigned: BTreeMap<Key, IpAddr>,
 }
@@ -47,8 +47,11 @@ pub(crate) struct Resolution {
     /// What users should know about objects without conditions.
     pub(crate) notices: Arc<[Notice]>,
     /// The ports of Services that Gateways use. The same `Arc` as before if they have not changed.
-    pub(crate) ports: Arc<BTreeSet<ServicePortKey>>,
+    pub(crate) ports: Arc<PortLimits>,
 }
+
+/// Ports of Services, with the most that their Pods may state as their concurrency limits. `None`: they may state none.
+pub(crate) type PortLimits = BTreeMap<ServicePortKey, Option<u32>>;
 
 impl Resolver {
     pub(crate) fn new(settings: &Settings) -> Resolver {
@@ -104,7 +107,7 @@ impl Resolver {
             if self.is_experimental { &self.experimental_features } else { &self.features };
         let surroundings = Surroundings { features, addresses };
         let mut outcome = assemble(&world, &self.routes, surroundings);
-        self.ingresses.add(&mut outcome, surroundings);
+        self.ingresses.add(&world, &mut outcome, surroundings);
         self.share(std::mem::take(&mut outcome.gateways));
         let gateways = Arc::clone(&self.gateways);
         let bindings = gateways.iter().flat_map(|(key, gateway)| {
@@ -142,7 +145,8 @@ impl Resolver {
         if has_other_services {
             let used = self.gateways.values().flat_map(|gateway| gateway.services.values());
             let used = used.filter(|port| port.external_name.is_none());
-            let ports = used.map(|port| (port.service.clone(), port.name.clone()));
+            let ports =
+                used.map(|port| ((port.service.clone(), port.name.clone()), port.pod_limit_max));
             self.ports = Arc::new(ports.collect());
         }
     }

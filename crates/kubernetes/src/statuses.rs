@@ -74,15 +74,18 @@ impl Wants {
         differing(&before.listener_sets, &now.listener_sets, of(Kind::ListenerSet), &mut changed);
         let route = |(kind, key): &(_, Key)| Some((Kind::of_route(*kind)?, key.clone()));
         changed.extend(status::differing(&before.routes, &now.routes).filter_map(route));
-        differing(&before.policies, &now.policies, of(Kind::BackendTlsPolicy), &mut changed);
+        for kind in POLICIES {
+            let (before, now) = (policies(&before, kind), policies(now, kind));
+            differing(before, now, of(kind), &mut changed);
+        }
         differing(&before.ingresses, &now.ingresses, of(Kind::Ingress), &mut changed);
         changed
     }
 
     /// Returns all objects that have or should have a status of Weir.
     pub(crate) fn all(&self, store: &Store) -> Vec<Id> {
-        let Statuses { classes, gateways, listener_sets, routes, policies: _, ingresses } =
-            &*self.statuses;
+        // Policies follow below.
+        let Statuses { classes, gateways, listener_sets, routes, ingresses, .. } = &*self.statuses;
         let of = |kind: Kind| move |key: &Key| (kind, key.clone());
         let mut all: Vec<Id> = classes.keys().map(of(Kind::GatewayClass)).collect();
         all.extend(gateways.keys().map(of(Kind::Gateway)));
@@ -91,7 +94,10 @@ impl Wants {
         all.extend(routes.keys().filter_map(route));
         all.extend(ingresses.keys().map(of(Kind::Ingress)));
         // One that no Gateway uses any more may still have a status.
-        all.extend(store.objects.policies.keys().map(of(Kind::BackendTlsPolicy)));
+        let objects = &store.objects;
+        all.extend(objects.policies.keys().map(of(Kind::BackendTlsPolicy)));
+        all.extend(objects.service_policies.keys().map(of(Kind::ServicePolicy)));
+        all.extend(objects.route_policies.keys().map(of(Kind::RoutePolicy)));
         all
     }
 
@@ -109,8 +115,8 @@ impl Wants {
             Kind::Gateway => statuses.gateways.get(&id.1).map(Wanted::Gateway),
             Kind::ListenerSet => statuses.listener_sets.get(&id.1).map(Wanted::ListenerSet),
             Kind::Ingress => statuses.ingresses.get(&id.1).map(Wanted::Ingress),
-            Kind::BackendTlsPolicy => {
-                Some(Wanted::Policy(statuses.policies.get(&id.1).unwrap_or(&unused)))
+            kind if POLICIES.contains(&kind) => {
+                Some(Wanted::Policy(policies(statuses, kind).get(&id.1).unwrap_or(&unused)))
             }
             kind => kind
                 .route()
@@ -165,6 +171,18 @@ impl Wants {
     /// Notes that the API server refused a status for good.
     pub(crate) fn refused(&mut self, id: &Id, patch: &Patch) {
         self.refused.insert(id.clone(), patch.digest.clone());
+    }
+}
+
+/// The kinds of policies. One that no Gateway uses has a status without ancestors.
+const POLICIES: [Kind; 3] = [Kind::BackendTlsPolicy, Kind::ServicePolicy, Kind::RoutePolicy];
+
+/// Returns the statuses of the policies of one kind.
+fn policies(statuses: &Statuses, kind: Kind) -> &BTreeMap<Key, PolicyStatus> {
+    match kind {
+        Kind::ServicePolicy => &statuses.service_policies,
+        Kind::RoutePolicy => &statuses.route_policies,
+        _ => &statuses.policies,
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Store {
     pub(crate) dirty: Dirty,
     facts: BTreeMap<Id, Facts>,
     slices: BTreeMap<Key, BTreeMap<Arc<str>, Arc<EndpointSlice>>>,
+    /// The concurrency limits of the Pods that state one.
+    pod_limits: BTreeMap<Key, u32>,
     /// The Service of each EndpointSlice.
     service_of: BTreeMap<Key, Key>,
 }
@@ -64,6 +66,8 @@ pub(crate) struct Dirty {
     pub(crate) has_surroundings: bool,
     /// Whether versions of objects that are referred to, or references, may have changed.
     pub(crate) has_references: bool,
+    /// Whether the namespaces whose Pods may state limits may have changed.
+    pub(crate) has_pod_policies: bool,
     /// Objects that have become unreadable.
     pub(crate) unreadable: Vec<(Id, Arc<str>)>,
     /// Whether `Store::unreadable` has changed.
@@ -175,6 +179,24 @@ impl Store {
             }
             Object::Grant(one) => replaces(&mut objects.grants, key, one, |a, b| a.spec == b.spec),
             Object::Policy(one) => replaces(&mut objects.policies, key, one, |a, b| a == b),
+            Object::ServicePolicy(one) => {
+                let before = objects.service_policies.get(key).cloned();
+                let all = &mut objects.service_policies;
+                let is_changed = replaces(all, key, Arc::clone(&one), |a, b| a == b);
+                for one in before.iter().chain([&one]).filter(|_| is_changed) {
+                    self.dirty.changes.add_service_policy(one);
+                }
+                is_changed
+            }
+            Object::RoutePolicy(one) => {
+                let before = objects.route_policies.get(key).cloned();
+                let all = &mut objects.route_policies;
+                let is_changed = replaces(all, key, Arc::clone(&one), |a, b| a == b);
+                for one in before.iter().chain([&one]).filter(|_| is_changed) {
+                    self.dirty.changes.add_route_policy(one);
+                }
+                is_changed
+            }
             Object::Ingress(one) => replaces(&mut objects.ingresses, key, one, |a, b| a == b),
             Object::IngressClass(one) => {
                 replaces(&mut objects.ingress_classes, key, one, |a, b| a == b)
@@ -188,6 +210,7 @@ impl Store {
             }
             Object::Slice(one) => return self.put_slice(key, one),
             Object::Metadata => return,
+            Object::Pod(limit) => return self.set_pod_limit(key, limit),
             Object::OwnService(existing) => {
                 let before = match existing {
                     Some(existing) => self.own_services.insert(key.clone(), *existing),
@@ -226,7 +249,11 @@ impl Store {
                 changes.is_all = true;
                 self.dirty.has_references = true;
             }
-            Kind::EndpointSlice | Kind::Secret | Kind::ConfigMap | Kind::OwnService => {}
+            // Its targets are noted where it changes.
+            Kind::RoutePolicy => self.dirty.has_references = true,
+            Kind::ServicePolicy => self.dirty.has_pod_policies = true,
+            Kind::EndpointSlice | Kind::Secret | Kind::ConfigMap | Kind::Pod | Kind::OwnService => {
+            }
         }
     }
 
@@ -246,6 +273,20 @@ impl Store {
         }
         slices.insert(Arc::clone(&key.name), slice);
         self.service_of.insert(key.clone(), service);
+    }
+
+    fn set_pod_limit(&mut self, pod: &Key, limit: Option<u32>) {
+        let before = match limit {
+            Some(limit) => self.pod_limits.insert(pod.clone(), limit),
+            None => self.pod_limits.remove(pod),
+        };
+        if before != limit {
+            // Which Services it is a Pod of is not known without a search, and limits change seldom.
+            let start = Key::new(Arc::clone(&pod.namespace), "");
+            let services = self.slices.range(start..).map(|(service, _)| service);
+            let inside = services.take_while(|one| one.namespace == pod.namespace);
+            self.dirty.slices.extend(inside.cloned());
+        }
     }
 
     fn delete_slice(&mut self, key: &Key) {
@@ -276,6 +317,20 @@ impl Store {
             Kind::ListenerSet => objects.listener_sets.remove(key).is_some(),
             Kind::ReferenceGrant => objects.grants.remove(key).is_some(),
             Kind::BackendTlsPolicy => objects.policies.remove(key).is_some(),
+            Kind::ServicePolicy => {
+                let before = objects.service_policies.remove(key);
+                if let Some(one) = &before {
+                    self.dirty.changes.add_service_policy(one);
+                }
+                before.is_some()
+            }
+            Kind::RoutePolicy => {
+                let before = objects.route_policies.remove(key);
+                if let Some(one) = &before {
+                    self.dirty.changes.add_route_policy(one);
+                }
+                before.is_some()
+            }
             Kind::Ingress => objects.ingresses.remove(key).is_some(),
             Kind::IngressClass => objects.ingress_classes.remove(key).is_some(),
             Kind::Namespace => objects.namespaces.remove(key).is_some(),
@@ -285,6 +340,7 @@ impl Store {
             Kind::TcpRoute => objects.tcp_routes.remove(key).is_some(),
             Kind::Service => objects.services.remove(key).is_some(),
             Kind::EndpointSlice => return self.delete_slice(key),
+            Kind::Pod => return self.set_pod_limit(key, None),
             Kind::Secret | Kind::ConfigMap => {
                 let is_known = self.versions.remove(&id).is_some();
                 self.dirty.has_references |= is_known && self.referred.contains(&id);
@@ -396,10 +452,22 @@ impl Store {
         std::mem::take(&mut self.dirty.changes)
     }
 
-    /// Returns the Pods of a Service's port.
-    pub(crate) fn pods(&self, (service, port): &ServicePortKey, zone: Option<&str>) -> Arc<[Pod]> {
+    /// Returns the Pods of a Service's port. They may state concurrency limits of at most `limit_max`, if there is one.
+    pub(crate) fn pods(
+        &self,
+        (service, port): &ServicePortKey,
+        limit_max: Option<u32>,
+        zone: Option<&str>,
+    ) -> Arc<[Pod]> {
         let slices = self.slices.get(service).into_iter().flat_map(BTreeMap::values);
-        pods::pods(slices.map(AsRef::as_ref), port.as_deref(), zone).into()
+        let mut pods = pods::pods(slices.map(AsRef::as_ref), port.as_deref(), zone);
+        if let Some(max) = limit_max {
+            for pod in pods.iter_mut().filter(|pod| pod.uid.is_some()) {
+                let key = Key::new(Arc::clone(&service.namespace), Arc::clone(&pod.name));
+                pod.in_flight_max = self.pod_limits.get(&key).map(|limit| *limit.min(&max));
+            }
+        }
+        pods.into()
     }
 
     /// Returns the names of all objects of a kind, those that cannot be read included.
@@ -415,6 +483,8 @@ impl Store {
             Kind::TcpRoute => objects.tcp_routes.keys().cloned().collect(),
             Kind::ReferenceGrant => objects.grants.keys().cloned().collect(),
             Kind::BackendTlsPolicy => objects.policies.keys().cloned().collect(),
+            Kind::ServicePolicy => objects.service_policies.keys().cloned().collect(),
+            Kind::RoutePolicy => objects.route_policies.keys().cloned().collect(),
             Kind::Ingress => objects.ingresses.keys().cloned().collect(),
             Kind::IngressClass => objects.ingress_classes.keys().cloned().collect(),
             Kind::Namespace => objects.namespaces.keys().cloned().collect(),
@@ -424,6 +494,7 @@ impl Store {
                 let of_kind = self.versions.keys().filter(|(one, _)| *one == kind);
                 of_kind.map(|(_, key)| key.clone()).collect()
             }
+            Kind::Pod => self.pod_limits.keys().cloned().collect(),
             Kind::OwnService => self.own_services.keys().cloned().collect(),
         };
         let unreadable = self.unreadable.keys().filter(|(one, _)| *one == kind);
@@ -686,8 +757,9 @@ mod tests {
             });
             item::read(Kind::EndpointSlice, slice).unwrap()
         };
-        let count =
-            |store: &Store, service: &str| store.pods(&(Key::new("n", service), None), None).len();
+        let count = |store: &Store, service: &str| {
+            store.pods(&(Key::new("n", service), None), None, None).len()
+        };
         let dirty = |store: &mut Store| {
             let services: Vec<String> = std::mem::take(&mut store.dirty.slices)
                 .iter()

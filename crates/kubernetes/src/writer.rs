@@ -360,7 +360,7 @@ impl Writer {
 
 /// Returns the version of a kind. `None`: the API server does not have it.
 fn version(kind: Kind, versions: &Versions) -> Option<&'static str> {
-    if kind.is_gateway_api() { versions.get(&kind).copied() } else { Some("v1") }
+    if kind.is_of_crd() { versions.get(&kind).copied() } else { Some("v1") }
 }
 
 fn path(kind: Kind, version: &str, key: &Key) -> String {

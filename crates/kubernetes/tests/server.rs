@@ -586,6 +586,114 @@ async fn kinds_can_be_missing_and_installed_later() {
 }
 
 #[tokio::test]
+async fn policies_of_weir_apply_once_their_kinds_are_installed() {
+    let cluster = cluster();
+    let kinds = ["servicepolicies", "routepolicies"];
+    cluster.change(|state| state.kinds.retain(|kind| !kinds.contains(&kind.as_str())));
+    let policy = |kind: &str, target: Value, mut spec: Value| {
+        spec["targetRefs"] = json!([target]);
+        json!({"kind": kind, "metadata": {"namespace": "n", "name": "p"}, "spec": spec})
+    };
+    cluster.put(policy(
+        "ServicePolicy",
+        json!({"group": "", "kind": "Service", "name": "s"}),
+        json!({"inFlightMax": 3}),
+    ));
+    cluster.put(policy(
+        "RoutePolicy",
+        json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "r"}),
+        json!({"authentication": {"basic": {"usersSecret": "users"}}}),
+    ));
+    let weir = start(settings(&cluster));
+    weir.obey();
+    weir.wait_for_routes(&["r"]).await;
+    assert!(weir.health().absent.is_empty());
+    cluster.change(|state| state.kinds.extend(kinds.map(ToOwned::to_owned)));
+    let condition = |plural: &str| {
+        let policy = cluster.get(plural, "n", "p")?;
+        let condition = &policy["status"]["ancestors"][0]["conditions"][0];
+        Some((text(condition, "/status").to_owned(), text(condition, "/message").to_owned()))
+    };
+    wait("the status of the ServicePolicy", || {
+        condition("servicepolicies").filter(|(status, _)| status == "True")
+    })
+    .await;
+    let (status, message) =
+        wait("the status of the RoutePolicy", || condition("routepolicies")).await;
+    assert_eq!(status, "False");
+    assert!(message.contains("Secret n/users does not exist"), "{message}");
+    // Without its Secret, requests are refused.
+    let extras = |served: &Served| {
+        let gateway = served.gateways.get(&Key::new("n", "gw"))?;
+        let mut routes = gateway.ports.values().flatten().flat_map(|one| &*one.routes);
+        routes.find_map(|attached| attached.route.requests().first()?.extras.clone())
+    };
+    assert!(extras(&weir.served()).is_some_and(|extras| extras.refusal.is_some()));
+    let users =
+        "YW5uOiQyeSQwNSRjeFEuNS5nd3ZTTGxSMDVoUHF1YllPb1lNbmlkcFBPWTNCZ2d3UEpzYk9OTmV4SEpBU2g1Ngo=";
+    cluster.put(json!({
+        "kind": "Secret", "metadata": {"namespace": "n", "name": "users"}, "data": {"auth": users}
+    }));
+    wait("the users", || extras(&weir.served())?.authentication.clone()).await;
+    wait("the status of the RoutePolicy", || {
+        condition("routepolicies").filter(|(status, _)| status == "True")
+    })
+    .await;
+    // Its requests are those of nobody else again.
+    cluster.delete("routepolicies", "n", "p");
+    wait("the route without the policy", || extras(&weir.served()).is_none().then_some(())).await;
+    weir.handle.stop();
+}
+
+#[tokio::test]
+async fn pods_state_limits_where_a_policy_permits_it() {
+    let cluster = cluster();
+    let pod = |limit: &str| {
+        let annotations = json!({"weir.dev/in-flight-max": limit});
+        json!({"kind": "Pod", "metadata": {"namespace": "n", "name": "p", "annotations": annotations}})
+    };
+    cluster.put(pod("8"));
+    let mut slice = slice(&["10.0.0.1"]);
+    slice["endpoints"][0]["targetRef"] = json!({"kind": "Pod", "name": "p", "uid": "u"});
+    cluster.put(slice);
+    let weir = start(settings(&cluster));
+    weir.wait_for_routes(&["r"]).await;
+    let limit = || {
+        let pods = weir.handle.pods.borrow();
+        pods.values().flat_map(|pods| pods.iter()).next().map(|pod| pod.in_flight_max)
+    };
+    let wait_for = async |expected: Option<u32>| {
+        let what = format!("the limit {expected:?}");
+        wait(&what, || (limit() == Some(expected)).then_some(())).await;
+    };
+    wait_for(None).await;
+    assert_eq!(cluster.change(|state| state.count("/pods")), 0);
+    let policy = |in_flight_max: u32, pod_limits: bool| {
+        json!({"kind": "ServicePolicy", "metadata": {"namespace": "n", "name": "p"}, "spec": {
+            "targetRefs": [{"group": "", "kind": "Service", "name": "s"}],
+            "inFlightMax": in_flight_max, "podLimits": pod_limits
+        }})
+    };
+    cluster.put(policy(10, true));
+    wait_for(Some(8)).await;
+    assert_eq!(cluster.change(|state| state.count("/api/v1/pods")), 0);
+    cluster.put(pod("20"));
+    wait_for(Some(10)).await;
+    cluster.put(policy(5, true));
+    wait_for(Some(5)).await;
+    cluster.put(pod("many"));
+    wait_for(None).await;
+    assert!(weir.has_event(
+        |event| matches!(event, Event::Unreadable { object, .. } if object == "Pod n/p")
+    ));
+    cluster.put(pod("3"));
+    wait_for(Some(3)).await;
+    cluster.put(policy(5, false));
+    wait_for(None).await;
+    weir.handle.stop();
+}
+
+#[tokio::test]
 async fn features_of_experimental_fields_are_claimed_with_those_fields() {
     let base = ["Gateway", "HTTPRoute"];
     for (channel, status, expected) in [

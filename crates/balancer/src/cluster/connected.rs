@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use admin::Source;
 use admin::external_metrics::{Ask, Delegate};
+use config::SYSTEM_AUTHORITIES;
 use gateway::pods::PodSets;
 use gateway::resolve::{Checks, INGRESS_CONTROLLER};
 use gateway::served::{InForce, Served};
 use gateway::{ir, parts};
 use kubernetes::{Event, Exposure, Handle, Health, Settings};
-use model::{GATEWAY_CONTROLLER, GatewayExposure, Kubernetes, Moment, Snapshot};
+use model::{GATEWAY_CONTROLLER, GatewayExposure, Kubernetes, Material, Moment, Snapshot};
 use tokio::sync::watch;
 
 /// The namespace of a Pod, as its service account has it.
@@ -201,7 +202,7 @@ fn settings(kubernetes: &Kubernetes, snapshot: &Snapshot) -> Settings {
         experimental_features: EXPERIMENTAL_FEATURES.to_vec(),
         allow_external_names: *external_names,
         has_reviews: snapshot.external_metrics.is_some(),
-        checks: Checks { certificate, authorities },
+        checks: Checks { certificate, authorities, system },
     }
 }
 
@@ -215,6 +216,14 @@ fn certificate(of: &ir::Certificate) -> Result<(), String> {
 fn authorities(of: &ir::Authorities) -> Result<(), String> {
     let checked = tls::authorities(&parts::authorities(std::slice::from_ref(of))).map(|_| ());
     checked.map_err(|mistake| format!("cannot be used: {mistake}"))
+}
+
+/// Returns the authorities that this system trusts.
+fn system() -> Option<Material> {
+    SYSTEM_AUTHORITIES.iter().find_map(|path| {
+        let bytes = std::fs::read(path).ok()?.into();
+        Some(Material { path: path.into(), bytes })
+    })
 }
 
 fn own_namespace() -> Arc<str> {

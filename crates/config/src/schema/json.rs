@@ -8,6 +8,11 @@ use super::names::Renamed;
 use super::spec::{Absent, Form, KeySpec, Kind, TableSpec};
 use model::units::{show_duration, show_size};
 
+/// The pattern of a duration.
+pub(crate) const DURATION: &str = "^([0-9]+[.]?[0-9]*|[.][0-9]+) *(us|µs|ms|s|m|h|d)$";
+/// The pattern of a size that is a text.
+pub(crate) const SIZE: &str = "^([0-9]+[.]?[0-9]*|[.][0-9]+) *(B|kB|MB|GB|KiB|MiB|GiB)$";
+
 /// Returns the schema of the whole file.
 pub fn schema() -> Value {
     let mut definitions = Map::new();
@@ -88,11 +93,11 @@ fn kind_schema(kind: &Kind) -> Value {
             { "type": "string", "pattern": SUBSTITUTED },
         ]}),
         Kind::OneOf(numbers) => json!({ "enum": numbers }),
-        Kind::Duration { .. } => text("^([0-9]+[.]?[0-9]*|[.][0-9]+) *(us|µs|ms|s|m|h|d)$"),
+        Kind::Duration { .. } => text(DURATION),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
         Kind::Size { .. } => json!({ "anyOf": [
-            text("^([0-9]+[.]?[0-9]*|[.][0-9]+) *(B|kB|MB|GB|KiB|MiB|GiB)$"),
+            text(SIZE),
             { "type": "integer", "minimum": 0 },
         ]}),
         Kind::Text(form) => form_schema(&form),

@@ -10,4 +10,5 @@ pub(crate) mod spec;
 pub use json::schema;
 pub use markdown::reference;
 
-pub(crate) use keys::{CIPHERS, INCLUDED, TOP};
+pub(crate) use json::{DURATION, SIZE};
+pub(crate) use keys::{AUTHENTICATION, CIPHERS, INCLUDED, ROUTE, SERVICE, TOP};

@@ -58,7 +58,7 @@ fn row(pod: &Pod, port: Option<u16>) -> Row {
             zone: pod.zone.clone(),
             weight: 1,
             backup: pod.is_backup,
-            in_flight_max: None,
+            in_flight_max: pod.in_flight_max,
             version: None,
         },
         // One that is ending finishes its requests, and receives no new ones.

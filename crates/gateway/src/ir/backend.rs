@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use config::policy::ServiceTerms;
+
 use super::Authorities;
 use super::app_protocol::AppProtocol;
 use super::headers::HeaderChanges;
@@ -74,7 +76,11 @@ pub struct ServicePort {
     pub protocol: Option<AppProtocol>,
     /// Whether connections to its Pods use TLS. Does not apply to TCPRoutes and to TLS passthrough.
     pub tls: ServerTls,
-    /// How requests to it are balanced, if an Ingress states that.
+    /// What a ServicePolicy states.
+    pub terms: Option<Arc<ServiceTerms>>,
+    /// Pods may state concurrency limits of their own, at most this. `None`: they may not.
+    pub pod_limit_max: Option<u32>,
+    /// How requests to it are balanced, if an Ingress states that. That precedes the policy.
     pub settings: Option<Arc<ServiceSettings>>,
 }
 

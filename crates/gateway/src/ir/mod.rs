@@ -3,6 +3,7 @@
 
 pub mod app_protocol;
 pub mod backend;
+pub mod extras;
 pub mod filter;
 pub mod headers;
 pub mod ingress;
@@ -198,6 +199,9 @@ impl RouteKind {
     }
 }
 
+/// Identifies a route.
+pub type RouteId = (RouteKind, Key);
+
 /// A route, without what depends on its listeners.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
@@ -227,8 +231,19 @@ impl Route {
         }
     }
 
-    /// Returns the ports of Services that it forwards to, those included that receive copies or are asked about requests.
+    /// Returns the ports of Services that it forwards to, or that are asked about its requests.
     pub fn ports(&self) -> impl Iterator<Item = &Arc<ServicePort>> {
+        self.forwarded().chain(self.asked())
+    }
+
+    /// Returns the ports of Services that are asked about its requests.
+    pub fn asked(&self) -> impl Iterator<Item = &Arc<ServicePort>> {
+        let asked = self.requests().iter().filter_map(|rule| rule.extras.as_ref()?.asked());
+        asked.filter_map(Target::service)
+    }
+
+    /// Returns the ports of Services that it forwards to, those included that receive copies.
+    pub fn forwarded(&self) -> impl Iterator<Item = &Arc<ServicePort>> {
         let requests = self.requests();
         let connections = match &self.rules {
             Rules::Requests(_) => &[][..],
@@ -237,9 +252,8 @@ impl Route {
         let backends = requests.iter().flat_map(|rule| &rule.backends);
         let backends = backends.chain(connections.iter().flat_map(|rule| &rule.backends));
         let mirrors = requests.iter().flat_map(|rule| &rule.filters.mirrors);
-        let asked = requests.iter().filter_map(|rule| rule.extras.as_ref()?.asked());
         let targets = backends.map(|one| &one.target).chain(mirrors.map(|one| &one.target));
-        targets.chain(asked).filter_map(Target::service)
+        targets.filter_map(Target::service)
     }
 }
 

@@ -7,8 +7,8 @@ use model::path::canonical;
 use model::{Condition, ConditionOn, PathMatch, Pattern, Test};
 
 use super::backend::Backend;
+use super::extras::Extras;
 use super::filter::Filters;
-use super::ingress::Extras;
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub struct RequestRule {
     pub session: Option<Session>,
     /// Where they go. Empty and without a redirect: they receive the status 500.
     pub backends: Vec<Backend>,
-    /// What only an Ingress states.
+    /// What an Ingress or a RoutePolicy states.
     pub extras: Option<Arc<Extras>>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::{Deserialize, Deserializer};
 
@@ -243,3 +243,44 @@ impl<T> PartialEq for Read<T> {
 }
 
 impl<T> Eq for Read<T> {}
+
+/// What an object means together with something else, read again only if that is not the same as the last time. Objects
+/// are equal whether they have been read or not.
+#[derive(Debug)]
+pub struct ReadOf<K, T>(Mutex<Option<(K, T)>>);
+
+impl<K: PartialEq, T: Clone> ReadOf<K, T> {
+    /// Returns it; `read` is called only if `of` is another one than the last time.
+    pub fn or(&self, of: K, read: impl FnOnce(&K) -> T) -> T {
+        // A read that panicked has left the one before it.
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((before, found)) = &*known
+            && *before == of
+        {
+            return found.clone();
+        }
+        let found = read(&of);
+        *known = Some((of, found.clone()));
+        found
+    }
+}
+
+impl<K, T> Default for ReadOf<K, T> {
+    fn default() -> ReadOf<K, T> {
+        ReadOf(Mutex::new(None))
+    }
+}
+
+impl<K, T> Clone for ReadOf<K, T> {
+    fn clone(&self) -> ReadOf<K, T> {
+        ReadOf::default()
+    }
+}
+
+impl<K, T> PartialEq for ReadOf<K, T> {
+    fn eq(&self, _: &ReadOf<K, T>) -> bool {
+        true
+    }
+}
+
+impl<K, T> Eq for ReadOf<K, T> {}

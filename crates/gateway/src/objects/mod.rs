@@ -20,6 +20,9 @@ use serde::{Deserialize, Serialize};
 /// The API group of the Gateway API.
 pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
+/// The API group of Weir's own kinds.
+pub const WEIR_GROUP: &str = "weir.dev";
+
 /// The metadata of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

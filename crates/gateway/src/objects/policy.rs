@@ -1,11 +1,15 @@
-//! ReferenceGrant and BackendTLSPolicy.
+//! ReferenceGrant, BackendTLSPolicy, and Weir's own ServicePolicy and RoutePolicy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use config::policy::{Mistake, RouteTerms, ServiceTerms};
+use model::Material;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::Meta;
+use super::core::{Read, ReadOf};
 use super::reference::ObjectRef;
 
 /// Permits references from objects of other namespaces to those of its own.
@@ -100,4 +104,54 @@ pub struct SubjectAltName {
     pub hostname: String,
     /// A URI.
     pub uri: String,
+}
+
+/// How requests to Services are balanced: keys of `[service.NAME]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ServicePolicy {
+    /// Its metadata.
+    pub metadata: Meta,
+    /// What it states.
+    pub spec: PolicySpec,
+    /// What that means, or what is wrong with it.
+    #[serde(skip)]
+    pub stated: Read<Result<Stated, Vec<Mistake>>>,
+}
+
+/// What a ServicePolicy means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stated {
+    /// What it states for the service.
+    pub terms: Arc<ServiceTerms>,
+    /// Pods may state concurrency limits of their own, at most this. `None`: they may not.
+    pub pod_limit_max: Option<u32>,
+}
+
+/// What is required of requests to routes: keys of `[[route]]` and `[authentication.NAME]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct RoutePolicy {
+    /// Its metadata.
+    pub metadata: Meta,
+    /// What it states.
+    pub spec: PolicySpec,
+    /// What that means with the contents of the objects that it refers to, or what is wrong with it.
+    #[serde(skip)]
+    pub terms: ReadOf<Vec<Result<Material, String>>, TermsOrMistakes>,
+}
+
+/// What a RoutePolicy means, or what is wrong with it.
+pub type TermsOrMistakes = Result<Arc<RouteTerms>, Vec<Mistake>>;
+
+/// What a policy of Weir's own kinds states.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct PolicySpec {
+    /// Objects of its namespace, or parts of them by name.
+    #[serde(rename = "targetRefs")]
+    pub target_refs: Vec<ObjectRef>,
+    /// Everything else: `config::policy` reads it.
+    #[serde(flatten)]
+    pub terms: Map<String, Value>,
 }

@@ -83,7 +83,7 @@ impl Joiner {
             services_of_authentication(authentication, |id| *id = ids.of_files(*id));
         }
         let authentications =
-            Authentications::add(&gateways, services, &mut joined.authentications);
+            Authentications::add(&gateways, (services, templates), &mut joined.authentications);
         let mut added = Added::default();
         for gateway in gateways {
             for (number, listeners) in &gateway.ports {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use model::{
     Action, BranchChanges, Condition, ConditionOn, Cors, CorsOrigin, Denial, FieldChanges,
-    FieldMatch, Forward, MessageChanges, Mirror, PathChange, Redirect, RequestFilter, Retries,
-    Rewrite, RouteMatch, RouteRetries, RouteTimeouts, Split, SplitTarget, StatusSet, Test,
+    FieldMatch, Forward, MessageChanges, Mirror, PathChange, Redirect, RequestFilter,
+    ResponseFilter, Retries, Rewrite, RouteMatch, RouteRetries, RouteTimeouts, Split, SplitTarget,
+    StatusSet, Test,
 };
 
 use super::authentication::{self, Authentications};
@@ -35,7 +36,8 @@ pub(super) fn action(
     (services, known): (Services<'_>, &Authentications),
 ) -> Actions {
     let cors = rule.filters.cors.as_ref().map(cors).map(Arc::new).map(RequestFilter::Cors);
-    let filters = match authentication::filters(rule.extras.as_deref(), cors, known) {
+    let extras = rule.extras.as_deref();
+    let filters = match authentication::filters(extras, cors, gateway, (services, known)) {
         Ok(filters) => filters,
         Err(denial) => return Actions { action: Action::Deny(denial), filters: Vec::new() },
     };
@@ -53,6 +55,7 @@ fn forward(
     services: Services<'_>,
 ) -> Action {
     let filters = &rule.filters;
+    let compression = rule.extras.as_ref().and_then(|extras| extras.compression.as_ref());
     let fields = MessageChanges {
         request: changes(&filters.request_headers),
         response: changes(&filters.response_headers),
@@ -90,7 +93,7 @@ fn forward(
     Action::Forward(Box::new(Forward {
         to,
         rewrite,
-        filters: Vec::new(),
+        filters: compression.cloned().map(ResponseFilter::Compress).into_iter().collect(),
         mirrors: mirrors.collect(),
         timeouts: RouteTimeouts { total: rule.timeouts.request, attempt: rule.timeouts.attempt },
         retries: rule.retry.as_ref().map(retries).unwrap_or_default(),

@@ -262,15 +262,18 @@ fn listeners<'a>(
     })
 }
 
-/// Returns what a route at a listener forwards to.
+/// Returns what a route at a listener forwards to, and what is asked about its requests.
 fn keys<'a>(
     attached: &'a AttachedRoute,
     listener: &ir::Listener,
     gateway: &'a Gateway,
 ) -> impl Iterator<Item = (ServiceKey, &'a Arc<ServicePort>)> {
     let using = Use::of(attached.route.kind, listener.protocol);
-    let ports = attached.route.ports().filter(move |port| is_usable(port, using));
-    ports.map(move |port| (ServiceKey::of(port, using, gateway), port))
+    let forwarded = attached.route.forwarded().map(move |port| (port, using));
+    // Whatever the route is for, a server is asked with a request of HTTP.
+    let asked = attached.route.asked().map(|port| (port, Use::Requests));
+    let usable = forwarded.chain(asked).filter(|(port, using)| is_usable(port, *using));
+    usable.map(|(port, using)| (ServiceKey::of(port, using, gateway), port))
 }
 
 /// The services of all Gateways with their IDs.
@@ -347,6 +350,9 @@ fn service(
         discover: port.external_name.is_none().then(|| Arc::new(pods(port))),
         ..templates.service.clone()
     };
+    if let Some(terms) = &port.terms {
+        terms.set(&mut service);
+    }
     ingress::set(&mut service, settings);
     service
 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use model::Material;
+
 use super::decode;
 use crate::grants::{Grants, GroupKind};
 use crate::ir::{Authorities, Certificate};
@@ -10,7 +12,7 @@ use crate::objects::Key;
 use crate::objects::core::{ConfigMap, Namespace, Secret, Service};
 use crate::objects::gateway::{Gateway, GatewayClass, ListenerSet};
 use crate::objects::ingress::{Ingress, IngressClass};
-use crate::objects::policy::{BackendTlsPolicy, ReferenceGrant};
+use crate::objects::policy::{BackendTlsPolicy, ReferenceGrant, RoutePolicy, ServicePolicy};
 use crate::objects::route::{ConnectionRoute, GrpcRoute, HttpRoute};
 
 /// The `controller` of the IngressClasses that Weir serves, unless its caller names another one.
@@ -37,6 +39,10 @@ pub struct Objects {
     pub grants: BTreeMap<Key, Arc<ReferenceGrant>>,
     /// BackendTLSPolicies.
     pub policies: BTreeMap<Key, Arc<BackendTlsPolicy>>,
+    /// ServicePolicies.
+    pub service_policies: BTreeMap<Key, Arc<ServicePolicy>>,
+    /// RoutePolicies.
+    pub route_policies: BTreeMap<Key, Arc<RoutePolicy>>,
     /// Services.
     pub services: BTreeMap<Key, Arc<Service>>,
     /// Secrets.
@@ -67,20 +73,22 @@ pub struct Settings {
     pub checks: Checks,
 }
 
-/// Checks of certificates and authorities by the library that will use them. An error is the rest of a sentence that
-/// begins with the name of the object.
+/// Checks of certificates and authorities by the library that will use them, and what it has itself. An error is the rest
+/// of a sentence that begins with the name of the object.
 #[derive(Clone, Copy, Debug)]
 pub struct Checks {
     /// Of a certificate with its private key.
     pub certificate: fn(&Certificate) -> Result<(), String>,
     /// Of authorities.
     pub authorities: fn(&Authorities) -> Result<(), String>,
+    /// Returns the authorities that this machine trusts, PEM.
+    pub system: fn() -> Option<Material>,
 }
 
 impl Checks {
     /// Returns checks that find nothing wrong.
     pub fn none() -> Checks {
-        Checks { certificate: |_| Ok(()), authorities: |_| Ok(()) }
+        Checks { certificate: |_| Ok(()), authorities: |_| Ok(()), system: || None }
     }
 }
 
@@ -111,6 +119,19 @@ impl<'a> Cluster<'a> {
         match &secret.unknown {
             Some(why) => Err(why.to_string()),
             None => Ok(secret),
+        }
+    }
+
+    /// Returns a ConfigMap whose contents are known.
+    ///
+    /// # Errors
+    ///
+    /// The rest of a sentence that begins with the ConfigMap.
+    pub fn config_map(&self, key: &Key) -> Result<&'a ConfigMap, String> {
+        let map = self.objects.config_maps.get(key).ok_or("does not exist")?;
+        match &map.unknown {
+            Some(why) => Err(why.to_string()),
+            None => Ok(map),
         }
     }
 

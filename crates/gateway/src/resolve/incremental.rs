@@ -1,8 +1,8 @@
 //! The results of all routes, kept between changes, so that a change costs what it touches.
 //!
-//! A result depends on its route, on the Services that the route may refer to, and on the [`World`] without its
-//! Services: Gateways, ListenerSets, classes, grants, policies, namespaces, and the Secrets and ConfigMaps that Gateways
-//! and policies refer to. A change to anything of the latter concerns all routes.
+//! A result depends on its route, on the Services that the route may refer to, on the ServicePolicies and RoutePolicies for
+//! them, and on the rest of the [`World`]: Gateways, ListenerSets, classes, grants, BackendTLSPolicies, namespaces, and the
+//! Secrets and ConfigMaps that Gateways and policies refer to. A change to anything of the latter concerns all routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,14 +11,16 @@ use foldhash::HashMap;
 
 use super::attached::Attached;
 use super::cluster::Objects;
+use super::policy::tls;
 use super::route::{self, Resolved};
+use super::route_policy;
 use super::status::RouteStatuses;
 use super::world::World;
+pub use crate::ir::RouteId;
 use crate::ir::{AttachedRoute, ListenerId, RouteKind};
-use crate::objects::Key;
-
-/// A route.
-pub type RouteId = (RouteKind, Key);
+use crate::objects::policy::{RoutePolicy, ServicePolicy};
+use crate::objects::reference::ObjectRef;
+use crate::objects::{Key, Meta};
 
 /// What has changed since the last update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +39,19 @@ impl Changes {
     /// Returns a change that concerns all routes.
     pub fn all() -> Changes {
         Changes { is_all: true, ..Changes::default() }
+    }
+
+    /// Adds the targets of a ServicePolicy: one that is added or deleted, or one before and after a change. Whatever
+    /// policies of other targets state stays as it was.
+    pub fn add_service_policy(&mut self, policy: &ServicePolicy) {
+        let targets = tls::services(&policy.spec.target_refs, &policy.metadata.namespace);
+        self.services.extend(targets.map(|(service, _)| service));
+    }
+
+    /// Adds the targets of a RoutePolicy, as [`Changes::add_service_policy`] does.
+    pub fn add_route_policy(&mut self, policy: &RoutePolicy) {
+        let targets = route_policy::routes(&policy.spec.target_refs, &policy.metadata.namespace);
+        self.routes.extend(targets.map(|(route, _)| route));
     }
 
     /// Returns whether nothing has changed.
@@ -192,12 +207,13 @@ fn resolve(world: &World<'_>, (kind, key): &RouteId) -> Option<Resolved> {
 
 /// Returns whether a policy has one of these Services as a target.
 fn is_target(objects: &Objects, services: &BTreeSet<Key>) -> bool {
-    objects.policies.values().any(|policy| {
-        let home = &policy.metadata.namespace;
-        let targets = policy.spec.target_refs.iter();
-        targets.into_iter().any(|target| {
-            target.is("", "Service", "Service")
-                && services.contains(&Key::new(home.clone(), target.name.clone()))
-        })
-    })
+    let has_one = |metadata: &Meta, references: &[ObjectRef]| {
+        let mut targets = tls::services(references, &metadata.namespace);
+        targets.any(|(service, _)| services.contains(&service))
+    };
+    objects.policies.values().any(|one| has_one(&one.metadata, &one.spec.target_refs))
+        || objects
+            .service_policies
+            .values()
+            .any(|one| has_one(&one.metadata, &one.spec.target_refs))
 }

@@ -17,8 +17,10 @@ pub mod listener;
 pub mod namespaces;
 pub mod pem;
 pub mod policy;
+pub mod ports;
 pub mod references;
 pub mod route;
+pub mod route_policy;
 pub mod secret;
 pub mod status;
 pub mod world;
@@ -36,6 +38,6 @@ pub fn resolve(objects: &Objects, settings: &Settings, surroundings: Surrounding
     let mut outcome = assemble(&world, &routes, surroundings);
     let mut ingresses = ingress::Ingresses::default();
     ingresses.update(&world, &Changes::all());
-    ingresses.add(&mut outcome, surroundings);
+    ingresses.add(&world, &mut outcome, surroundings);
     outcome
 }

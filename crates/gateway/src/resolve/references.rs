@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use config::policy::{Reference, RouteTerms};
+
 use super::cluster::{Cluster, Objects, Settings};
 use super::gateway::{allows, gateway_of, own_class};
 use super::ingress;
@@ -44,6 +46,12 @@ fn secrets(cluster: &Cluster<'_>) -> BTreeSet<Key> {
     let classes = Classes::new(cluster.objects, cluster.settings);
     let ingresses = cluster.objects.ingresses.values().filter(|one| classes.of(one).is_some());
     all.extend(ingresses.flat_map(|one| ingress::references::secrets(one)));
+    all.extend(of_route_policies(cluster.objects).filter_map(
+        |(reference, home)| match reference {
+            Reference::UsersSecret(name) => Some(Key::new(Arc::clone(home), name)),
+            Reference::KeysConfigMap(_) | Reference::SystemAuthorities => None,
+        },
+    ));
     all
 }
 
@@ -60,7 +68,20 @@ fn config_maps(cluster: &Cluster<'_>) -> BTreeSet<Key> {
         let maps = references.filter(|one| one.is("", "ConfigMap", "ConfigMap"));
         maps.map(|one| Some(Key::new(Arc::clone(home), Arc::clone(&one.name))))
     });
-    of_gateways.chain(of_policies).flatten().collect()
+    let of_routes =
+        of_route_policies(cluster.objects).filter_map(|(reference, home)| match reference {
+            Reference::KeysConfigMap(name) => Some(Key::new(Arc::clone(home), name)),
+            Reference::UsersSecret(_) | Reference::SystemAuthorities => None,
+        });
+    of_gateways.chain(of_policies).flatten().chain(of_routes).collect()
+}
+
+/// Returns what RoutePolicies refer to, with their namespaces.
+fn of_route_policies(objects: &Objects) -> impl Iterator<Item = (Reference<'_>, &Arc<str>)> {
+    objects.route_policies.values().flat_map(|policy| {
+        let references = RouteTerms::references(&policy.spec.terms);
+        references.into_iter().map(|one| (one, &policy.metadata.namespace))
+    })
 }
 
 fn own_gateways<'a>(cluster: &Cluster<'a>) -> impl Iterator<Item = &'a Arc<Gateway>> {
@@ -148,6 +169,21 @@ mod tests {
         objects
     }
 
+    /// Adds a policy for each kind of reference, and one that is damaged.
+    fn add_route_policies(objects: &mut Objects) {
+        for (name, authentication) in [
+            ("users", json!({"basic": {"usersSecret": "users"}})),
+            ("keys", json!({"jwt": {"keysConfigMap": "keys"}})),
+            ("damaged", json!({"basic": {"usersSecret": 1}})),
+        ] {
+            let policy = read(json!({
+                "metadata": {"namespace": "q", "name": name},
+                "spec": {"authentication": authentication}
+            }));
+            objects.route_policies.insert(Key::new("q", name), policy);
+        }
+    }
+
     #[test]
     fn references_to_secrets_and_config_maps_are_found() {
         let mut objects = one_gateway();
@@ -177,6 +213,7 @@ mod tests {
             ]}}
         }));
         objects.policies.insert(Key::new("p", "policy"), policy);
+        add_route_policies(&mut objects);
         for (name, controller) in [("in", "a/i"), ("out", "c/d")] {
             let class =
                 read(json!({"metadata": {"name": name}, "spec": {"controller": controller}}));
@@ -200,7 +237,7 @@ mod tests {
         let expected = |secrets: &str, maps: &str| (secrets.to_owned(), maps.to_owned());
         assert_eq!(
             found(&objects),
-            expected("i/of-in n/of-closed n/one n/own s/four", "n/ca p/ca")
+            expected("i/of-in n/of-closed n/one n/own q/users s/four", "n/ca p/ca q/keys")
         );
         // References to other namespaces need a grant.
         let grant = read(json!({
@@ -211,7 +248,7 @@ mod tests {
             }
         }));
         objects.grants.insert(Key::new("m", "g"), grant);
-        let secrets = "i/of-in m/two n/of-closed n/one n/own s/four";
-        assert_eq!(found(&objects), expected(secrets, "m/ca2 n/ca p/ca"));
+        let secrets = "i/of-in m/two n/of-closed n/one n/own q/users s/four";
+        assert_eq!(found(&objects), expected(secrets, "m/ca2 n/ca p/ca q/keys"));
     }
 }

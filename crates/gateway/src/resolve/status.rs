@@ -97,6 +97,10 @@ pub struct Statuses {
     pub routes: RouteStatuses,
     /// BackendTLSPolicies.
     pub policies: BTreeMap<Key, PolicyStatus>,
+    /// ServicePolicies.
+    pub service_policies: BTreeMap<Key, PolicyStatus>,
+    /// RoutePolicies.
+    pub route_policies: BTreeMap<Key, PolicyStatus>,
     /// Ingresses.
     pub ingresses: BTreeMap<Key, IngressStatus>,
 }

@@ -3,7 +3,10 @@
 use super::cluster::{Cluster, Objects, Settings};
 use super::gateway::Plans;
 use super::ingress_classes::Classes;
-use super::policy::Policies;
+use super::policy::service::{self, ServicePolicies};
+use super::policy::tls::{self, TlsPolicies};
+use super::ports::Ports;
+use super::route_policy::{self, RoutePolicies};
 
 /// The Gateways, listeners, policies and Services that routes refer to.
 ///
@@ -16,7 +19,11 @@ pub struct World<'a> {
     /// The Gateways and ListenerSets that Weir manages.
     pub plans: Plans<'a>,
     /// The BackendTLSPolicies.
-    pub policies: Policies,
+    pub policies: TlsPolicies,
+    /// The ServicePolicies.
+    pub service_policies: ServicePolicies,
+    /// The RoutePolicies.
+    pub route_policies: RoutePolicies,
     /// The IngressClasses that Weir serves.
     pub ingress_classes: Classes,
 }
@@ -26,8 +33,16 @@ impl<'a> World<'a> {
     pub fn new(objects: &'a Objects, settings: &'a Settings) -> World<'a> {
         let cluster = Cluster::new(objects, settings);
         let plans = Plans::new(&cluster);
-        let policies = Policies::new(&cluster);
+        let policies = tls::policies(&cluster);
+        let service_policies = service::policies(&cluster);
+        let ports = Ports { cluster: &cluster, tls: &policies, policies: &service_policies };
+        let route_policies = route_policy::policies(ports);
         let ingress_classes = Classes::new(objects, settings);
-        World { cluster, plans, policies, ingress_classes }
+        World { cluster, plans, policies, service_policies, route_policies, ingress_classes }
+    }
+
+    /// Returns what ports of Services are looked up in.
+    pub fn ports(&self) -> Ports<'_> {
+        Ports { cluster: &self.cluster, tls: &self.policies, policies: &self.service_policies }
     }
 }

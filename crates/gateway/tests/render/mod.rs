@@ -48,11 +48,17 @@ fn statuses(text: &mut String, outcome: &Outcome) {
             conditions(text, 2, &parent.conditions);
         }
     }
-    for (key, status) in &statuses.policies {
-        line(text, 0, &format!("BackendTLSPolicy {key}"));
-        for ancestor in &status.ancestors {
-            line(text, 1, &format!("ancestor {}", reference(&ancestor.ancestor)));
-            conditions(text, 2, &ancestor.conditions);
+    for (kind, policies) in [
+        ("BackendTLSPolicy", &statuses.policies),
+        ("ServicePolicy", &statuses.service_policies),
+        ("RoutePolicy", &statuses.route_policies),
+    ] {
+        for (key, status) in policies {
+            line(text, 0, &format!("{kind} {key}"));
+            for ancestor in &status.ancestors {
+                line(text, 1, &format!("ancestor {}", reference(&ancestor.ancestor)));
+                conditions(text, 2, &ancestor.conditions);
+            }
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::fmt::Write;
 
 use gateway::ir::backend::{Backend, ServerTls, ServicePort, Target, Trust};
+use gateway::ir::extras::{Authentication, Extras};
 use gateway::ir::filter::Filters;
 use gateway::ir::headers::HeaderChanges;
-use gateway::ir::ingress::Extras;
 use gateway::ir::request::{PathCondition, RequestMatch, RequestRule, Timeouts, ValueTest};
 use gateway::ir::settings::{ServiceSettings, UpstreamTls};
 use gateway::ir::{AttachedRoute, Authorities, Gateway, Listener, Rules};
+
+use model::AuthenticationScheme;
 
 use super::line;
 
@@ -109,9 +111,29 @@ fn extras(text: &mut String, extras: &Extras) {
             &format!("limit {}: {requests} in {per:?} by {}, burst {burst}", one.name, one.by),
         );
     }
-    if let Some(one) = &extras.authentication {
-        line(text, 5, &format!("authentication {:?}: {:?}", one.realm, one.proof));
+    if let Some(one) = &extras.compression {
+        line(text, 5, &format!("compress {:?}, from {} bytes", one.codings, one.length_min_bytes));
     }
+    if let Some(one) = &extras.authentication {
+        line(text, 5, &authentication(one));
+    }
+}
+
+fn authentication(one: &Authentication) -> String {
+    let Authentication { owner: _, rules, asked } = one;
+    let scheme = match &rules.scheme {
+        AuthenticationScheme::Basic { users } => format!("users of {}", users.path.display()),
+        AuthenticationScheme::Token(rules) => format!("{rules:?}"),
+        AuthenticationScheme::Forward(forward) => {
+            let asked = asked.as_ref().and_then(Target::service);
+            let asked = asked.map(|port| (&port.service, port.port));
+            let host = forward.host.as_deref().unwrap_or("the request's host");
+            let fields: Vec<&str> =
+                rules.identity_fields.iter().map(|field| &*field.name).collect();
+            format!("{asked:?} asked for {host}{}, passes on {fields:?}", forward.path)
+        }
+    };
+    format!("authentication {:?}: {scheme}", rules.realm)
 }
 
 fn condition(one: &RequestMatch) -> String {
@@ -229,6 +251,12 @@ fn service(port: &ServicePort) -> String {
     }
     if let Some(protocol) = &port.protocol {
         let _ = write!(text, ", {protocol:?}");
+    }
+    if let Some(terms) = &port.terms {
+        let _ = write!(text, ", at most {:?} in flight", terms.in_flight_max());
+    }
+    if let Some(max) = port.pod_limit_max {
+        let _ = write!(text, ", Pods state at most {max}");
     }
     match &port.tls {
         ServerTls::None => {}

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::objects::Key;
-use gateway::pods::{PodSets, ServicePortKey};
+use gateway::pods::PodSets;
 use gateway::resolve::incremental::Changes;
 use gateway::served::{InForce, Served};
 use model::Moment;
@@ -38,7 +38,7 @@ use crate::hidden::Hidden;
 use crate::kinds::{Discovered, Kind, Source, Versions};
 use crate::recorder::Recorder;
 use crate::relists::Relists;
-use crate::resolver::Resolver;
+use crate::resolver::{PortLimits, Resolver};
 use crate::reviews;
 use crate::settings::{Exposure, Settings};
 use crate::store::{Id, Store};
@@ -112,7 +112,7 @@ pub(crate) struct Manager {
     is_leading: bool,
     election: elect::State,
     /// The ports of Services that Gateways use.
-    used: Arc<BTreeSet<ServicePortKey>>,
+    used: Arc<PortLimits>,
     /// The statuses of the generation that was published last.
     latest: Option<Outcome>,
     /// Those that wait for their generation to be in force.
@@ -131,6 +131,8 @@ pub(crate) struct Manager {
     has_reported_awaited: bool,
     failing: Failing,
     absent: Option<BTreeSet<&'static str>>,
+    /// The namespaces whose Pods may state limits.
+    pod_namespaces: BTreeSet<Arc<str>>,
     /// The namespaces that the start has skipped.
     hidden: Hidden,
     /// Whether this instance has left the election for good.
@@ -200,6 +202,7 @@ impl Manager {
             has_reported_awaited: false,
             failing: Failing::default(),
             absent: None,
+            pod_namespaces: BTreeSet::new(),
             hidden: Hidden::default(),
             has_left: false,
         };
@@ -371,6 +374,7 @@ impl Manager {
     }
 
     fn try_resolve(&mut self, began: Moment, in_force: &InForce) {
+        self.set_pod_namespaces();
         self.set_references();
         if self.is_complete {
             if let Some(end) = self.relists.held_until(began) {

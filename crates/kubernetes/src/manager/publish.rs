@@ -38,6 +38,11 @@ impl Manager {
         let Resolution { gateways, bindings, statuses, notices, ports } = resolution;
         self.set_notices(notices, &unserved);
         let has_other_services = !Arc::ptr_eq(&self.used, &ports);
+        if has_other_services {
+            let is_other = |(port, max): &(_, &Option<u32>)| self.used.get(*port) != Some(*max);
+            let other = ports.iter().filter(is_other).map(|((service, _), _)| service.clone());
+            self.store.dirty.slices.extend(other);
+        }
         self.used = ports;
         // Pods first: a reader of a Service must find its Pods.
         if has_other_services || !self.store.dirty.slices.is_empty() {
@@ -111,9 +116,9 @@ impl Manager {
         let before = Arc::clone(&self.outputs.pods.borrow());
         let zone = self.settings.zone.as_deref();
         let mut is_changed = before.len() != self.used.len();
-        let pods = self.used.iter().map(|port| {
+        let pods = self.used.iter().map(|(port, limit_max)| {
             let known = before.get(port).filter(|_| !dirty.contains(&port.0));
-            let pods = known.cloned().unwrap_or_else(|| self.store.pods(port, zone));
+            let pods = known.cloned().unwrap_or_else(|| self.store.pods(port, *limit_max, zone));
             is_changed |= before
                 .get(port)
                 .is_none_or(|before| !Arc::ptr_eq(before, &pods) && *before != pods);

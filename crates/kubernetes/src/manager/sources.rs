@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use gateway::objects::GATEWAY_GROUP;
+use gateway::resolve::policy;
 use os::clock::now;
 use tokio::task::spawn_local;
 
@@ -13,7 +15,7 @@ use crate::event::Event;
 use crate::expose::service;
 use crate::failure::{Cause, Failure};
 use crate::kinds::{Kind, Source, Versions};
-use crate::settings::Exposure;
+use crate::settings::{Exposure, NAMESPACES_MAX};
 use crate::watch::Watch;
 
 impl Manager {
@@ -53,7 +55,9 @@ impl Manager {
     }
 
     fn set_absent(&mut self) {
-        let absent: BTreeSet<&'static str> = self.discovered.absent().map(Kind::name).collect();
+        // Those of Weir itself are missed by nobody who does not use them.
+        let absent = self.discovered.absent().filter(|kind| kind.group() == GATEWAY_GROUP);
+        let absent: BTreeSet<&'static str> = absent.map(Kind::name).collect();
         let is_news = match &self.absent {
             Some(before) => *before != absent,
             None => !absent.is_empty(),
@@ -65,17 +69,35 @@ impl Manager {
         self.absent = Some(absent);
     }
 
-    /// Watches these kinds of the Gateway API, and Kubernetes' own.
+    /// Decides in which namespaces Pods are watched.
+    pub(super) fn set_pod_namespaces(&mut self) {
+        if !std::mem::take(&mut self.store.dirty.has_pod_policies) {
+            return;
+        }
+        let policies = self.store.objects.service_policies.values();
+        let mut namespaces = policy::service::pod_namespaces(policies);
+        while namespaces.len() > NAMESPACES_MAX {
+            namespaces.pop_last();
+        }
+        if self.pod_namespaces != namespaces {
+            self.pod_namespaces = namespaces;
+            let versions = self.discovered.versions.clone();
+            self.watch(&versions);
+        }
+    }
+
+    /// Watches these kinds of CRDs, and Kubernetes' own.
     pub(super) fn watch(&mut self, versions: &Versions) {
         let has_services = matches!(self.settings.exposure, Exposure::Services { .. });
         let mut wanted: BTreeMap<Source, &'static str> = BTreeMap::new();
         for kind in Kind::ALL {
-            let is_known = !kind.is_gateway_api();
+            let is_known = !kind.is_of_crd();
             let version = versions.get(&kind).copied().or(is_known.then_some("v1"));
             let Some(version) = version else { continue };
             let namespaces = match &self.settings.namespaces {
                 _ if kind == Kind::OwnService && !has_services => continue,
                 _ if kind == Kind::OwnService => vec![Some(Arc::clone(&self.settings.namespace))],
+                _ if kind == Kind::Pod => self.pod_namespaces.iter().cloned().map(Some).collect(),
                 Some(namespaces) if kind.is_namespaced() => {
                     namespaces.iter().cloned().map(Some).collect()
                 }

@@ -10,8 +10,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 const GROUP: &str = "gateway.networking.k8s.io";
-/// All kinds of the Gateway API that Weir watches.
-pub(crate) const KINDS: [&str; 9] = [
+const WEIR_GROUP: &str = "weir.dev";
+/// All kinds of CRDs that Weir watches.
+pub(crate) const KINDS: [&str; 11] = [
     "gatewayclasses",
     "gateways",
     "listenersets",
@@ -21,6 +22,8 @@ pub(crate) const KINDS: [&str; 9] = [
     "tcproutes",
     "referencegrants",
     "backendtlspolicies",
+    "servicepolicies",
+    "routepolicies",
 ];
 
 type Name = (String, String);
@@ -79,6 +82,8 @@ fn plural(object: &Value) -> String {
         "Ingress" => "ingresses".to_owned(),
         "IngressClass" => "ingressclasses".to_owned(),
         "BackendTLSPolicy" => "backendtlspolicies".to_owned(),
+        "ServicePolicy" => "servicepolicies".to_owned(),
+        "RoutePolicy" => "routepolicies".to_owned(),
         kind => format!("{}s", kind.to_lowercase()),
     }
 }
@@ -320,7 +325,10 @@ impl Cluster {
                     json!({"versions": [{"version": "v1"}, {"version": "v1other"}]}),
                 ));
             }
-            ["apis", GROUP, "v1"] => {
+            ["apis", WEIR_GROUP] => {
+                return Some(Answer::Json(200, json!({"versions": [{"version": "v1alpha1"}]})));
+            }
+            ["apis", GROUP, "v1"] | ["apis", WEIR_GROUP, "v1alpha1"] => {
                 let kinds: Vec<Value> =
                     state.kinds.iter().map(|kind| json!({"name": kind})).collect();
                 return Some(Answer::Json(200, json!({"resources": kinds})));
@@ -334,7 +342,7 @@ impl Cluster {
             rest => ("", rest),
         };
         let plural = rest[0].to_owned();
-        if parts[1] == GROUP && !state.kinds.contains(&plural) {
+        if [GROUP, WEIR_GROUP].contains(&parts[1]) && !state.kinds.contains(&plural) {
             return Some(error(404, "the server could not find the requested resource"));
         }
         let body: Value = serde_json::from_slice(body).unwrap_or(Value::Null);

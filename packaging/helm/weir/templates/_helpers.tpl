@@ -142,6 +142,19 @@ are read. */}}
 - apiGroups: [gateway.networking.k8s.io]
   resources: [gateways/status, listenersets/status, httproutes/status, grpcroutes/status, tlsroutes/status, tcproutes/status, backendtlspolicies/status]
   verbs: [patch]
+# Weir's own policies.
+- apiGroups: [weir.dev]
+  resources: [servicepolicies, routepolicies]
+  verbs: [get, list, watch]
+- apiGroups: [weir.dev]
+  resources: [servicepolicies/status, routepolicies/status]
+  verbs: [patch]
+{{- if .Values.podLimits.enabled }}
+# The metadata of Pods that may state limits.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch]
+{{- end }}
 - apiGroups: [networking.k8s.io]
   resources: [ingresses]
   verbs: [get, list, watch]

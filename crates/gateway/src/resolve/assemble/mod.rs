@@ -1,6 +1,6 @@
 //! Puts the resolved routes together with the Gateways: what is served, and the status of everything.
 
-mod ancestors;
+pub mod ancestors;
 mod exclusive;
 mod status;
 
@@ -59,7 +59,9 @@ pub fn assemble(world: &World<'_>, routes: &Routes, surroundings: Surroundings<'
             .listener_sets
             .insert(key.clone(), status::set_status(set, listeners, &accepted));
     }
-    outcome.statuses.policies = ancestors::statuses(world, routes);
+    outcome.statuses.policies = ancestors::of_tls(world, routes);
+    outcome.statuses.service_policies = ancestors::of_services(world, routes);
+    outcome.statuses.route_policies = ancestors::of_routes(world, routes);
     outcome
 }
 

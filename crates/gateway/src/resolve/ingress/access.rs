@@ -1,21 +1,28 @@
 //! Who may send requests: networks, passwords, an authentication server.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use identity::Users;
-use model::{Condition, ConditionOn, Networks, Test};
+use model::{
+    AuthenticationScheme, Condition, ConditionOn, ForwardRules, IdentityField, IdentityValue,
+    Material, Networks, ServiceId, Test,
+};
 
 use super::annotations::{Annotations, list, shown};
 use super::backends::{Backends, Located};
 use crate::ir::backend::Target;
-use crate::ir::ingress::{Authentication, Proof, ProofServer};
+use crate::ir::extras::{Authentication, Owner};
 use crate::objects::{Key, Meta};
 use crate::resolve::cluster::Cluster;
 use crate::resolve::decode;
 use crate::resolve::route::syntax;
 
+/// How long an authentication server may take: the default of `forward`.
+const ASK_MAX: Duration = Duration::from_secs(5);
 /// At most this many networks of a list.
 const NETWORKS_MAX: usize = 1000;
 
@@ -67,15 +74,25 @@ pub fn authentication(
     let realm = realm(annotations);
     let password = password(annotations, metadata, cluster);
     let server = server(annotations, backends);
-    let proof = match (password, server) {
+    let (scheme, identity_fields, asked) = match (password, server) {
         (None, None) => return None,
         (Some(_), Some(_)) => {
             annotations.unsupported("auth-url", "cannot be combined with auth-type. Use one");
             return None;
         }
-        (Some(proof), None) | (None, Some(proof)) => proof,
+        (Some(users), None) => (AuthenticationScheme::Basic { users }, Vec::new(), None),
+        (None, Some(Server { rules, fields, target })) => {
+            (AuthenticationScheme::Forward(Box::new(rules)), fields, Some(target))
+        }
     };
-    Some(Authentication { ingress: metadata.key(), realm, proof })
+    let rules = model::Authentication {
+        name: Arc::default(),
+        realm,
+        scheme,
+        identity_fields,
+        forwards_credentials: true,
+    };
+    Some(Authentication { owner: Owner::Ingress(metadata.key()), rules, asked })
 }
 
 fn realm(annotations: &mut Annotations<'_>) -> String {
@@ -91,7 +108,7 @@ fn password(
     annotations: &mut Annotations<'_>,
     metadata: &Meta,
     cluster: &Cluster<'_>,
-) -> Option<Proof> {
+) -> Option<Material> {
     let kind = annotations.text("auth-type");
     let secret = annotations.text("auth-secret");
     let form = annotations.text("auth-secret-type").unwrap_or("auth-file");
@@ -115,7 +132,10 @@ fn password(
         return None;
     };
     match users(cluster, &key, form) {
-        Ok(users) => Some(Proof::Password { secret: key, users }),
+        Ok(bytes) => {
+            let path = PathBuf::from(format!("Secret {key}"));
+            Some(Material { path, bytes })
+        }
         Err(why) => {
             annotations.invalid("auth-secret", &format!("names Secret {key}, which {why}"));
             None
@@ -169,7 +189,15 @@ fn users(cluster: &Cluster<'_>, key: &Key, form: &str) -> Result<Arc<[u8]>, Stri
     }
 }
 
-fn server(annotations: &mut Annotations<'_>, backends: &mut Backends<'_>) -> Option<Proof> {
+/// A server that is asked about each request.
+struct Server {
+    rules: ForwardRules,
+    /// What the backend receives from it.
+    fields: Vec<IdentityField>,
+    target: Target,
+}
+
+fn server(annotations: &mut Annotations<'_>, backends: &mut Backends<'_>) -> Option<Server> {
     let fields = annotations.text("auth-response-headers");
     let method = annotations.text("auth-method");
     if annotations.has("auth-signin") {
@@ -203,8 +231,8 @@ fn server(annotations: &mut Annotations<'_>, backends: &mut Backends<'_>) -> Opt
         return None;
     }
     let fields = identity_fields(annotations, fields)?;
-    match backends.of_url(url).and_then(|located| proof(located, fields)) {
-        Ok(proof) => Some(proof),
+    match backends.of_url(url).and_then(|located| asked(located, fields)) {
+        Ok(server) => Some(server),
         Err(why) => {
             annotations.unsupported("auth-url", &format!("({}) {why}", shown(url)));
             None
@@ -212,7 +240,7 @@ fn server(annotations: &mut Annotations<'_>, backends: &mut Backends<'_>) -> Opt
     }
 }
 
-fn proof(located: Located, fields: Vec<String>) -> Result<Proof, String> {
+fn asked(located: Located, fields: Vec<String>) -> Result<Server, String> {
     let Located { port, host, rest } = located;
     let path = if rest.is_empty() { "/".to_owned() } else { rest };
     let (before, query) = path.split_once('?').unwrap_or((&path, ""));
@@ -224,7 +252,16 @@ fn proof(located: Located, fields: Vec<String>) -> Result<Proof, String> {
             .to_owned());
     }
     let target = Target::Service(Arc::new(port));
-    Ok(Proof::Server(ProofServer { target, host, path, fields }))
+    let rules = ForwardRules {
+        service: ServiceId(0),
+        host: Some(host),
+        path,
+        timeout: ASK_MAX,
+        request_fields: None,
+        response_fields: Vec::new(),
+    };
+    let field = |name| IdentityField { name, value: IdentityValue::Response };
+    Ok(Server { rules, fields: fields.into_iter().map(field).collect(), target })
 }
 
 /// Reads the fields that the backend receives from the authentication server.

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::grants::GroupKind;
-use crate::ir::app_protocol::AppProtocol;
-use crate::ir::backend::{ServerTls, ServicePort};
+use crate::ir::backend::ServicePort;
 use crate::objects::Key;
 use crate::objects::core::ServicePort as PortSpec;
 use crate::objects::ingress::{IngressBackend, IngressPort, NETWORKING_GROUP};
-use crate::resolve::route::backends::is_external;
+use crate::resolve::ports::{Ports, is_tcp};
 use crate::resolve::route::syntax;
 use crate::resolve::secret::Referrer;
 use crate::resolve::world::World;
@@ -105,20 +104,17 @@ impl<'w> Backends<'w> {
         let Some(service) = self.world.cluster.objects.services.get(key) else {
             return Err(format!("Service {key} does not exist. Create it or change the backend."));
         };
-        if is_external(service) && !self.world.cluster.settings.allow_external_names {
-            return Err(format!(
-                "Service {key} has the type ExternalName, which is refused because it can reach \
-                 hosts outside of the user's namespace (CVE-2021-25740). Use a Service with Pods."
-            ));
+        let ports = self.world.ports();
+        if let Some(message) = ports.refused(key, service) {
+            return Err(message);
         }
         let is_stated = |port: &&PortSpec| match (&stated.name, stated.number) {
             (Some(name), _) => port.name.as_ref() == Some(name),
             (None, Some(number)) => port.port == number,
             (None, None) => false,
         };
-        let is_tcp = |port: &&PortSpec| port.protocol.as_deref().unwrap_or("TCP") == "TCP";
-        let mut ports = service.spec.ports.iter().filter(is_tcp);
-        let Some(port) = ports.find(is_stated) else {
+        let mut of_service = service.spec.ports.iter().filter(|port| is_tcp(port));
+        let Some(port) = of_service.find(is_stated) else {
             let shown = match (&stated.name, stated.number) {
                 (Some(name), _) => name.to_string(),
                 (None, Some(number)) => number.to_string(),
@@ -128,20 +124,6 @@ impl<'w> Backends<'w> {
                 "Service {key} has no TCP port {shown}. Change the backend or the Service."
             ));
         };
-        let tls = self.world.policies.of_port(key, port.name.as_ref());
-        if let ServerTls::Invalid { policy } = &tls {
-            return Err(format!(
-                "BackendTLSPolicy {policy} for Service {key} is invalid, see its status."
-            ));
-        }
-        Ok(ServicePort {
-            service: key.clone(),
-            port: port.port,
-            name: port.name.clone(),
-            external_name: service.spec.external_name.clone().filter(|_| is_external(service)),
-            protocol: port.app_protocol.as_deref().map(AppProtocol::read),
-            tls,
-            settings: None,
-        })
+        Ports::usable(ports.of(key, service, port)).map_err(|problem| problem.message)
     }
 }

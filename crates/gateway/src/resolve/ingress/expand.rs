@@ -6,11 +6,11 @@ use model::{Condition, ConditionOn, Denial, Test};
 
 use super::canary::Canary;
 use super::redirects;
-use super::rules::{Act, PathRule, UNUSABLE};
+use super::rules::{Act, PathRule};
 use super::terms::Terms;
 use crate::ir::backend::{Backend, ServicePort, Target};
+use crate::ir::extras::{Extras, UNUSABLE};
 use crate::ir::filter::{Filters, PathChange, Redirect, Rewrite};
-use crate::ir::ingress::Extras;
 use crate::ir::request::{PathCondition, RequestMatch, RequestRule, Timeouts};
 
 /// The most conditions of a rule besides those on path and host: two on the client, one of a canary.
@@ -90,8 +90,10 @@ fn redirect(path: &PathRule, within: Within<'_>, to: Redirect) -> RequestRule {
 }
 
 fn refuse(path: &PathRule, within: Within<'_>, denial: Denial) -> RequestRule {
-    let extras = Arc::new(Extras { refusal: Some(denial), ..Extras::default() });
-    RequestRule { extras: Some(extras), ..rule(path, within, Vec::new()) }
+    RequestRule {
+        extras: Some(Arc::new(Extras::refusing(denial))),
+        ..rule(path, within, Vec::new())
+    }
 }
 
 fn filters(terms: &Terms, change: Option<&PathChange>) -> Filters {

@@ -1,14 +1,14 @@
 //! The results of all Ingresses, kept between changes, so that a change costs what it touches.
 //!
-//! A result depends on its Ingress, on the Services that it refers to, and on objects whose changes concern everything:
-//! IngressClasses, Secrets, ReferenceGrants and BackendTLSPolicies.
+//! A result depends on its Ingress, on the Services that it refers to with the ServicePolicies for them, and on objects whose
+//! changes concern everything: IngressClasses, Secrets, ReferenceGrants and BackendTLSPolicies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::merge::Merged;
 use super::rules::{Resolved, resolve};
 use crate::objects::Key;
-use crate::resolve::assemble::{Outcome, Surroundings};
+use crate::resolve::assemble::{Outcome, Surroundings, ancestors};
 use crate::resolve::incremental::Changes;
 use crate::resolve::world::World;
 
@@ -26,8 +26,10 @@ impl Ingresses {
     }
 
     /// Adds what Ingresses serve to that of Gateways: a Gateway for each class with an Ingress, statuses and notices.
-    pub fn add(&self, outcome: &mut Outcome, surroundings: Surroundings<'_>) {
+    pub fn add(&self, world: &World<'_>, outcome: &mut Outcome, surroundings: Surroundings<'_>) {
         self.merged.add(outcome, surroundings);
+        let used = self.all.values().map(|one| (&one.class, &one.services));
+        ancestors::add_classes(world, used, &mut outcome.statuses.service_policies);
     }
 
     /// Returns whether a change can change a result.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use model::{Condition, Denial, DenialCause, HostPattern};
+use model::{Condition, Denial, HostPattern};
 
 use super::annotations::{Annotations, shown};
 use super::backends::Backends;
@@ -14,6 +14,7 @@ use super::wildcard::{covers, one_label};
 use crate::hosts;
 use crate::ir::Certificate;
 use crate::ir::backend::ServicePort;
+use crate::ir::extras::UNUSABLE;
 use crate::ir::filter::{PathChange, Redirect};
 use crate::ir::request::PathCondition;
 use crate::objects::ingress::{HttpIngressPath, Ingress, IngressBackend};
@@ -97,9 +98,6 @@ pub enum Act {
     /// They are refused.
     Refuse(Denial),
 }
-
-/// The refusal of requests that cannot be served as the Ingress states.
-pub const UNUSABLE: Denial = Denial { status: 503, cause: DenialCause::NoBackend };
 
 /// Resolves an Ingress. `None`: it is not of one of Weir's classes.
 pub fn resolve(world: &World<'_>, ingress: &Ingress) -> Option<Resolved> {

@@ -15,8 +15,8 @@ use super::unsupported;
 use super::upstream::{self, Upstream};
 use crate::hosts;
 use crate::ir::backend::Target;
+use crate::ir::extras::Extras;
 use crate::ir::filter::{Filters, Mirror};
-use crate::ir::ingress::Extras;
 use crate::objects::Meta;
 use crate::resolve::cluster::Cluster;
 use crate::resolve::route::syntax;
@@ -95,7 +95,7 @@ pub fn read(
         annotations.unsupported("ssl-passthrough", why);
     }
     let authentication = authentication.map(Arc::new);
-    let extras = Extras { refusal: None, limits, authentication };
+    let extras = Extras { limits, authentication, ..Extras::default() };
     Terms {
         is_refused: annotations.is_refused(),
         clients,

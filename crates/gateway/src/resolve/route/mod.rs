@@ -23,7 +23,8 @@ use super::attach::{self, Attachment, Candidate};
 use super::status::{Condition, ParentStatus, Problem, RouteStatus};
 use super::world::World;
 use crate::hosts;
-use crate::ir::{AttachedRoute, ListenerId, Route, RouteKind, Rules};
+use crate::ir::request::RequestRule;
+use crate::ir::{AttachedRoute, ListenerId, Route, RouteId, RouteKind, Rules};
 use crate::objects::reference::ParentRef;
 use crate::objects::route::{ConnectionRoute, GrpcRoute, GrpcRule, HttpRoute, HttpRule, RouteSpec};
 use crate::objects::{Key, Meta};
@@ -60,8 +61,9 @@ pub fn http_route(world: &World<'_>, route: &HttpRoute) -> Resolved {
     let HttpRoute { metadata, spec, .. } = route;
     let mut backends = Backends::new(world, RouteKind::Http, &metadata.namespace);
     let count = |one: &HttpRule| one.matches.iter().map(matches::http_expressions).sum();
-    let (rules, dropped) =
+    let (mut rules, dropped) =
         request_rules(&spec.rules, count, |index, one| http::rule(index, one, &mut backends));
+    add_policies(world, &(RouteKind::Http, metadata.key()), &mut rules, &mut backends);
     finish(world, metadata, spec, RouteKind::Http, (Rules::Requests(rules), dropped, backends))
 }
 
@@ -70,8 +72,9 @@ pub fn grpc_route(world: &World<'_>, route: &GrpcRoute) -> Resolved {
     let GrpcRoute { metadata, spec, .. } = route;
     let mut backends = Backends::new(world, RouteKind::Grpc, &metadata.namespace);
     let count = |one: &GrpcRule| one.matches.iter().map(matches::grpc_expressions).sum();
-    let (rules, dropped) =
+    let (mut rules, dropped) =
         request_rules(&spec.rules, count, |index, one| grpc::rule(index, one, &mut backends));
+    add_policies(world, &(RouteKind::Grpc, metadata.key()), &mut rules, &mut backends);
     finish(world, metadata, spec, RouteKind::Grpc, (Rules::Requests(rules), dropped, backends))
 }
 
@@ -121,6 +124,22 @@ fn request_rules<Stated, Rule>(
     }
     dropped.is_all = rules.is_empty() && !dropped.rules.is_empty();
     (rules, dropped)
+}
+
+/// Adds what RoutePolicies state for the rules of a route.
+fn add_policies(
+    world: &World<'_>,
+    id: &RouteId,
+    rules: &mut [RequestRule],
+    backends: &mut Backends<'_>,
+) {
+    for rule in rules {
+        let Some((_, stated)) = world.route_policies.winner(id, rule.name.as_ref()) else {
+            continue;
+        };
+        backends.services.extend(stated.asked.clone());
+        rule.extras = Some(Arc::clone(&stated.extras));
+    }
 }
 
 /// Attaches a route whose rules were read.

@@ -1,0 +1,221 @@
+//! Reads the spec of a `RoutePolicy`, and sets what it states in the filters of a route.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use model::{
+    Action, Authentication, AuthenticationId, AuthenticationScheme, Compression, HttpUrl,
+    KeySource, Material, RateLimit, RequestFilter, ResponseFilter, ServiceId, Snapshot,
+};
+use serde_json::{Map, Value};
+
+use super::tables::{BACKEND, Tables};
+use super::{Mistake, Reference, at, not_built, snapshot};
+use crate::build::request_filters;
+use crate::diagnostic::quote;
+use crate::schema::ROUTE;
+
+/// What a `RoutePolicy` states for routes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteTerms {
+    /// Limits of rates, in the order in which they count; empty: none are stated.
+    pub limits: Vec<RateLimit>,
+    /// Whether responses are compressed.
+    pub compression: CompressionTerms,
+    /// How requests prove who sends them, if they must.
+    pub authentication: Option<AuthenticationTerms>,
+}
+
+/// What a `RoutePolicy` states about compression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CompressionTerms {
+    /// Nothing: what applies without the policy.
+    Unstated,
+    /// Responses are not compressed.
+    Off,
+    /// Responses are compressed like this.
+    On(Compression),
+}
+
+/// How requests prove who sends them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuthenticationTerms {
+    /// Its name and the service that is asked are placeholders, and so is the realm if it is not stated: see
+    /// [`AuthenticationTerms::named`].
+    pub authentication: Authentication,
+    /// The realm is stated.
+    pub states_realm: bool,
+    /// The service that is asked, if one is.
+    pub backend: Option<BackendRef>,
+}
+
+impl AuthenticationTerms {
+    /// Returns the authentication with a name, which is also the realm if none is stated, and with the service that is
+    /// asked, which is not needed without a `backend`.
+    pub fn named(&self, name: &Arc<str>, service: ServiceId) -> Authentication {
+        let mut authentication = self.authentication.clone();
+        authentication.name = Arc::clone(name);
+        if !self.states_realm {
+            authentication.realm = name.to_string();
+        }
+        if let AuthenticationScheme::Forward(rules) = &mut authentication.scheme {
+            rules.service = service;
+        }
+        authentication
+    }
+}
+
+/// A Service of Kubernetes that a policy refers to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BackendRef {
+    /// `None`: the policy's own.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its port.
+    pub port: u16,
+    /// Where the policy states it, for messages.
+    pub path: String,
+}
+
+impl RouteTerms {
+    /// Reads the `spec` of a `RoutePolicy`, without `targetRefs`. `material` returns what a reference refers to, or why
+    /// there is none, in words.
+    ///
+    /// # Errors
+    /// Every mistake in it.
+    pub fn read(
+        spec: &Map<String, Value>,
+        material: &dyn Fn(Reference<'_>) -> Result<Material, String>,
+    ) -> Result<RouteTerms, Vec<Mistake>> {
+        let mut tables = Tables::default();
+        let _ = writeln!(
+            tables.text,
+            "[service.{BACKEND}]\nserver = [{{ address = \"192.0.2.1:80\" }}]\n[[route]]\nservice = \"{BACKEND}\""
+        );
+        tables.lines(&ROUTE, spec, "spec");
+        let authentication = spec.get("authentication").filter(|value| !value.is_null());
+        if let Some(json) = authentication {
+            tables.authentication(json, "spec.authentication");
+        }
+        let backend = tables.backend.clone();
+        let Snapshot { routes, authentications, .. } = snapshot(tables, material)?;
+        let Some(route) = routes.into_iter().next() else { return Err(vec![not_built()]) };
+        let limits = route.rate_limits().cloned().collect();
+        let states_realm = at(spec, &["authentication", "realm"]).is_some();
+        let authentication = authentications
+            .into_iter()
+            .next()
+            .map(|authentication| AuthenticationTerms { authentication, states_realm, backend });
+        let of_authentication = authentication.as_ref();
+        let mistake = of_authentication.and_then(keys_of_this_machine);
+        if let Some(mistake) = mistake.or_else(|| of_authentication.and_then(fields_of_others)) {
+            return Err(vec![mistake]);
+        }
+        let states_compression = at(spec, &["compress"]).is_some();
+        let compression = compression(&route.action, states_compression);
+        Ok(RouteTerms { limits, compression, authentication })
+    }
+
+    /// Sets what it states in the filters of a route, in their order, and leaves everything else as it is.
+    /// `authentication`: the one that it states.
+    pub fn set_filters(
+        &self,
+        filters: &mut Vec<RequestFilter>,
+        authentication: Option<AuthenticationId>,
+    ) {
+        let (mut limits, mut cors, mut required) = (Vec::new(), None, None);
+        for filter in filters.drain(..) {
+            match filter {
+                RequestFilter::RateLimits(of_route) => limits.extend(of_route),
+                RequestFilter::Cors(rules) => cors = Some(rules),
+                RequestFilter::Authenticate(id) => required = Some(id),
+            }
+        }
+        if !self.limits.is_empty() {
+            limits.clone_from(&self.limits);
+        }
+        *filters = request_filters(limits, cors, authentication.or(required));
+    }
+
+    /// Returns the Secrets and `ConfigMaps` that `spec` refers to, without checking it.
+    pub fn references(spec: &Map<String, Value>) -> Vec<Reference<'_>> {
+        let name = |path: &[&str]| at(spec, path).and_then(Value::as_str);
+        let users = name(&["authentication", "basic", "usersSecret"]).map(Reference::UsersSecret);
+        let keys = name(&["authentication", "jwt", "keysConfigMap"]).map(Reference::KeysConfigMap);
+        users.into_iter().chain(keys).collect()
+    }
+}
+
+fn compression(action: &Action, is_stated: bool) -> CompressionTerms {
+    let filters = match action {
+        Action::Forward(forward) => forward.filters.as_slice(),
+        _ => &[],
+    };
+    match filters.first() {
+        Some(ResponseFilter::Compress(compression)) => CompressionTerms::On(compression.clone()),
+        None if is_stated => CompressionTerms::Off,
+        None => CompressionTerms::Unstated,
+    }
+}
+
+/// How the names of fields begin that a policy may use for identities.
+const IDENTITY_FIELDS: &[&str] = &[
+    "remote-",
+    "x-auth-",
+    "x-authenticated-",
+    "x-claim-",
+    "x-forwarded-",
+    "x-identity-",
+    "x-jwt-",
+    "x-user-",
+    "x-webauth-",
+];
+
+/// Returns the mistake that a field for identities may be one that clients of others send: such a field is removed from
+/// all requests that reach the balancer, so a policy must not choose it freely.
+fn fields_of_others(terms: &AuthenticationTerms) -> Option<Mistake> {
+    let may_be = |name: &str| {
+        // Clients of gRPC-Web send the latter.
+        name == "x-user"
+            || name != "x-user-agent" && IDENTITY_FIELDS.iter().any(|start| name.starts_with(start))
+    };
+    let mut fields = terms.authentication.identity_fields.iter().map(|field| &*field.name);
+    let name = fields.find(|name| !may_be(name))?;
+    let problem = format!(
+        "Weir removes {} from the requests of all clients, so a policy may only use X-User and fields that begin with {}",
+        quote(name),
+        IDENTITY_FIELDS.join(", ")
+    );
+    Some(Mistake { path: "spec.authentication".to_owned(), problem })
+}
+
+/// Returns the mistake that keys are fetched from the balancer's own machine, which is not the namespace's.
+fn keys_of_this_machine(terms: &AuthenticationTerms) -> Option<Mistake> {
+    let AuthenticationScheme::Token(rules) = &terms.authentication.scheme else { return None };
+    let KeySource::Issuer(peer) = &rules.keys else { return None };
+    is_of_this_host(&peer.url).then(|| Mistake {
+        path: "spec.authentication.jwt.keysUrl".to_owned(),
+        problem: "this is an address of the balancer's own host; write the address of a server"
+            .to_owned(),
+    })
+}
+
+/// Returns whether a URL leads to this host, or to what only this host can reach.
+fn is_of_this_host(url: &HttpUrl) -> bool {
+    let authority = url.authority();
+    let address = authority.parse::<SocketAddr>().map(|address| address.ip());
+    let alone = authority.trim_start_matches('[').trim_end_matches(']');
+    let address = address.or_else(|_| alone.parse::<IpAddr>());
+    let host = authority.split(':').next().unwrap_or_default().trim_end_matches('.');
+    let host = host.to_ascii_lowercase();
+    let is_local = |address: IpAddr| match address.to_canonical() {
+        IpAddr::V4(it) => it.is_loopback() || it.is_unspecified() || it.is_link_local(),
+        IpAddr::V6(it) => it.is_loopback() || it.is_unspecified() || it.is_unicast_link_local(),
+    };
+    url.is_of_this_machine()
+        || address.is_ok_and(is_local)
+        || host == "localhost"
+        || host.ends_with(".localhost")
+}

@@ -25,6 +25,28 @@ pub use route::{AuthenticationTerms, BackendRef, CompressionTerms, RouteTerms};
 pub use schema::{Kind, schema};
 pub use service::ServiceTerms;
 
+/// What to write in place of a field for which [`is_identity_field`] is false.
+pub const IDENTITY_FIELDS_HELP: &str = "use X-User, X-Auth-User, X-Forwarded-User, -Email, -Groups, -Preferred-Username, or names \
+     that begin with X-Auth-Request-, X-Authentik-, X-WebAuth- or Remote-";
+
+/// Returns whether objects of a namespace may have a field, in lower case, tell servers who sent a request.
+///
+/// Weir removes such fields from all requests that clients send, to all backends. So only names are permitted that no client
+/// needs: otherwise users of one namespace could remove the fields of others.
+pub fn is_identity_field(name: &str) -> bool {
+    const STARTS: &[&str] = &["x-auth-request-", "x-authentik-", "x-webauth-", "remote-"];
+    STARTS.iter().any(|start| name.starts_with(start))
+        || matches!(
+            name,
+            "x-user"
+                | "x-auth-user"
+                | "x-forwarded-user"
+                | "x-forwarded-email"
+                | "x-forwarded-groups"
+                | "x-forwarded-preferred-username"
+        )
+}
+
 /// A mistake in a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {

@@ -11,7 +11,7 @@ use model::{
 use serde_json::{Map, Value};
 
 use super::tables::{BACKEND, Tables};
-use super::{Mistake, Reference, at, not_built, snapshot};
+use super::{IDENTITY_FIELDS_HELP, Mistake, Reference, at, is_identity_field, not_built, snapshot};
 use crate::build::request_filters;
 use crate::diagnostic::quote;
 use crate::schema::ROUTE;
@@ -160,34 +160,12 @@ fn compression(action: &Action, is_stated: bool) -> CompressionTerms {
     }
 }
 
-/// How the names of fields begin that a policy may use for identities.
-const IDENTITY_FIELDS: &[&str] = &[
-    "remote-",
-    "x-auth-",
-    "x-authenticated-",
-    "x-claim-",
-    "x-forwarded-",
-    "x-identity-",
-    "x-jwt-",
-    "x-user-",
-    "x-webauth-",
-];
-
-/// Returns the mistake that a field for identities may be one that clients of others send: such a field is removed from
-/// all requests that reach the balancer, so a policy must not choose it freely.
+/// Returns the mistake that a field for identities may be one that clients of others send.
 fn fields_of_others(terms: &AuthenticationTerms) -> Option<Mistake> {
-    let may_be = |name: &str| {
-        // Clients of gRPC-Web send the latter.
-        name == "x-user"
-            || name != "x-user-agent" && IDENTITY_FIELDS.iter().any(|start| name.starts_with(start))
-    };
     let mut fields = terms.authentication.identity_fields.iter().map(|field| &*field.name);
-    let name = fields.find(|name| !may_be(name))?;
-    let problem = format!(
-        "Weir removes {} from the requests of all clients, so a policy may only use X-User and fields that begin with {}",
-        quote(name),
-        IDENTITY_FIELDS.join(", ")
-    );
+    let name = fields.find(|name| !is_identity_field(name))?;
+    let problem =
+        format!("{} may be a field that clients need; {IDENTITY_FIELDS_HELP}", quote(name));
     Some(Mistake { path: "spec.authentication".to_owned(), problem })
 }
 

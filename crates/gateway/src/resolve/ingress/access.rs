@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use config::policy::{IDENTITY_FIELDS_HELP, is_identity_field};
 use identity::Users;
 use model::{
     AuthenticationScheme, Condition, ConditionOn, ForwardRules, IdentityField, IdentityValue,
@@ -266,29 +267,14 @@ fn asked(located: Located, fields: Vec<String>) -> Result<Server, String> {
 
 /// Reads the fields that the backend receives from the authentication server.
 ///
-/// Weir removes fields of these names from all requests that clients send, to all backends. So only names are supported
-/// that no client needs: otherwise one Ingress could remove the fields of others.
+/// Only those of [`is_identity_field`].
 fn identity_fields(annotations: &mut Annotations<'_>, text: Option<&str>) -> Option<Vec<String>> {
     let mut fields = Vec::new();
     for name in text.into_iter().flat_map(list) {
         let lower = name.to_ascii_lowercase();
-        let is_known = lower.starts_with("x-auth-request-")
-            || lower.starts_with("x-authentik-")
-            || lower.starts_with("x-webauth-")
-            || lower.starts_with("remote-")
-            || matches!(
-                &*lower,
-                "x-forwarded-user"
-                    | "x-forwarded-email"
-                    | "x-forwarded-groups"
-                    | "x-forwarded-preferred-username"
-            );
+        let is_known = is_identity_field(&lower);
         if !is_known || !syntax::is_token(&lower) || lower.contains('_') || fields.len() >= 32 {
-            let why = format!(
-                "has {}. Use names that begin with X-Auth-Request-, X-Authentik-, X-WebAuth- or \
-                 Remote-, or X-Forwarded-User, -Email, -Groups, -Preferred-Username",
-                shown(name)
-            );
+            let why = format!("has {}; {IDENTITY_FIELDS_HELP}", shown(name));
             annotations.unsupported("auth-response-headers", &why);
             return None;
         }

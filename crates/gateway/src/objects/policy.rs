@@ -141,6 +141,26 @@ pub struct RoutePolicy {
     pub terms: ReadOf<Vec<Result<Material, String>>, TermsOrMistakes>,
 }
 
+impl RoutePolicy {
+    /// Creates a policy for an object that could not be read, with as much of it as was readable. It is invalid, and the
+    /// requests for its targets are refused: it may state authentication. `reason` says what is wrong, as a part of a
+    /// sentence.
+    pub fn unreadable(
+        metadata: Meta,
+        target_refs: Vec<ObjectRef>,
+        reason: impl Into<String>,
+    ) -> RoutePolicy {
+        let spec = PolicySpec { target_refs, terms: Map::new(), unreadable: Some(reason.into()) };
+        RoutePolicy { metadata, spec, terms: ReadOf::default() }
+    }
+
+    /// Returns whether it states authentication, or may do so because it could not be read.
+    pub fn states_authentication(&self) -> bool {
+        let stated = self.spec.terms.get("authentication");
+        self.spec.unreadable.is_some() || stated.is_some_and(|stated| !stated.is_null())
+    }
+}
+
 /// What a RoutePolicy means, or what is wrong with it.
 pub type TermsOrMistakes = Result<Arc<RouteTerms>, Vec<Mistake>>;
 
@@ -154,4 +174,7 @@ pub struct PolicySpec {
     /// Everything else: `config::policy` reads it.
     #[serde(flatten)]
     pub terms: Map<String, Value>,
+    /// Why the rest could not be read: see [`RoutePolicy::unreadable`]. `None`: it was read.
+    #[serde(skip)]
+    pub unreadable: Option<String>,
 }

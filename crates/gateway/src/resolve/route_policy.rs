@@ -11,7 +11,7 @@ use crate::grants::GroupKind;
 use crate::ir::backend::Target as BackendTarget;
 use crate::ir::extras::{Authentication, Extras, Owner, UNUSABLE};
 use crate::ir::{RouteId, RouteKind};
-use crate::objects::policy::{PolicySpec, RoutePolicy};
+use crate::objects::policy::RoutePolicy;
 use crate::objects::reference::{self, ObjectRef};
 use crate::objects::{GATEWAY_GROUP, Key, WEIR_GROUP};
 use crate::resolve::cluster::Cluster;
@@ -50,14 +50,14 @@ pub fn policies(ports: Ports<'_>) -> RoutePolicies {
         let key = metadata.key();
         let targets = routes(&policy.spec.target_refs, &metadata.namespace);
         let Found { extras, unresolved, asked } = found(policy, ports);
-        let protects = states_authentication(&policy.spec);
+        let protects = policy.states_authentication();
         let accepted = match &extras {
             Err(problem) if !protects => {
                 targets.for_each(|(route, _)| policies.targets.mention(&key, &route));
                 Condition::no("Accepted", problem)
             }
             extras => {
-                let extras = extras.as_ref().map_err(refused);
+                let extras = extras.as_ref().map_err(|problem| refused(policy, problem));
                 let missing = |target: &Target<RouteId>| missing_route(cluster, target);
                 let claim = policies.targets.claim(&key, targets, missing);
                 claim.accepted("RoutePolicy", extras.err().as_ref())
@@ -87,17 +87,17 @@ pub fn routes<'a>(
 }
 
 /// Returns what is wrong with a policy that states authentication, and what that means.
-fn refused(problem: &Problem) -> Problem {
+fn refused(policy: &RoutePolicy, problem: &Problem) -> Problem {
+    let states = match policy.spec.unreadable {
+        None => "states",
+        Some(_) => "may state",
+    };
     let message = format!(
         "{} Requests for its targets receive the status {} until the policy is corrected, since it \
-         states authentication.",
+         {states} authentication.",
         problem.message, UNUSABLE.status
     );
     Problem::new(problem.reason, message)
-}
-
-fn states_authentication(spec: &PolicySpec) -> bool {
-    spec.terms.get("authentication").is_some_and(|stated| !stated.is_null())
 }
 
 /// Returns a problem if a route or a rule of it does not exist.
@@ -131,6 +131,10 @@ fn missing_route(
 }
 
 fn found(policy: &RoutePolicy, ports: Ports<'_>) -> Found {
+    if let Some(why) = &policy.spec.unreadable {
+        let problem = Problem::new("Invalid", format!("The policy cannot be read: {why}."));
+        return Found { extras: Err(problem), unresolved: Vec::new(), asked: None };
+    }
     let key = policy.metadata.key();
     let references = RouteTerms::references(&policy.spec.terms);
     let materials: Vec<Result<Material, String>> =

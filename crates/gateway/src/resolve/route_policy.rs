@@ -41,6 +41,25 @@ struct Found {
     asked: Option<Key>,
 }
 
+impl RoutePolicies {
+    /// Returns what applies to a rule of a route: the limits and the compression of the policy that applies, and the
+    /// authentication of the first policy that states one.
+    pub fn of_rule(&self, route: &RouteId, rule: Option<&Arc<str>>) -> Option<Stated> {
+        let (_, winner) = self.winner(route, rule)?;
+        let Some(guard) = self.guard(route, rule) else { return Some(winner.clone()) };
+        if Arc::ptr_eq(&winner.extras, &guard.extras) {
+            return Some(winner.clone());
+        }
+        let extras = Extras {
+            refusal: guard.extras.refusal,
+            authentication: guard.extras.authentication.clone(),
+            limits: winner.extras.limits.clone(),
+            compression: winner.extras.compression.clone(),
+        };
+        Some(Stated { extras: Arc::new(extras), asked: guard.asked.clone() })
+    }
+}
+
 /// Checks all policies. Of several with the same target, the oldest applies that is valid or states authentication.
 pub fn policies(ports: Ports<'_>) -> RoutePolicies {
     let cluster = ports.cluster;
@@ -59,7 +78,7 @@ pub fn policies(ports: Ports<'_>) -> RoutePolicies {
             extras => {
                 let extras = extras.as_ref().map_err(|problem| refused(policy, problem));
                 let missing = |target: &Target<RouteId>| missing_route(cluster, target);
-                let claim = policies.targets.claim(&key, targets, missing);
+                let claim = policies.targets.claim(&key, protects, targets, missing);
                 claim.accepted("RoutePolicy", extras.err().as_ref())
             }
         };

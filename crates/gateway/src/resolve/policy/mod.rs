@@ -64,6 +64,12 @@ impl<T: Clone + Eq + Hash, P> Policies<T, P> {
         Some((key, &plan.states))
     }
 
+    /// Returns what the policy states whose authentication applies to a part of an object. The policy that applies otherwise
+    /// may be another one, which states no authentication.
+    pub fn guard(&self, object: &T, part: Option<&Arc<str>>) -> Option<&P> {
+        Some(&self.plans.get(self.targets.guard(object, part)?)?.states)
+    }
+
     /// Returns the objects that policies are for.
     pub fn objects(&self) -> impl Iterator<Item = &T> {
         self.targets.objects()

@@ -29,7 +29,7 @@ pub fn policies(cluster: &Cluster<'_>) -> ServicePolicies {
         let (accepted, stated) = match stated(policy) {
             Ok(stated) => {
                 let missing = |target: &Target<Key>| missing_service(cluster, target);
-                let claim = policies.targets.claim(&metadata.key(), targets, missing);
+                let claim = policies.targets.claim(&metadata.key(), false, targets, missing);
                 (claim.accepted("ServicePolicy", None), Some(stated.clone()))
             }
             Err(mistakes) => {

@@ -17,13 +17,15 @@ pub type Target<T> = (T, Option<Arc<str>>);
 pub struct Targets<T> {
     /// The policy that applies to each target.
     winners: HashMap<Target<T>, Key>,
+    /// The oldest policy for each target that states authentication: policies that state none do not displace it.
+    guards: HashMap<Target<T>, Key>,
     /// All policies for an object, those that do not apply included.
     of_object: HashMap<T, Vec<Key>>,
 }
 
 impl<T> Default for Targets<T> {
     fn default() -> Targets<T> {
-        Targets { winners: HashMap::new(), of_object: HashMap::new() }
+        Targets { winners: HashMap::new(), guards: HashMap::new(), of_object: HashMap::new() }
     }
 }
 
@@ -33,9 +35,16 @@ pub struct Claim {
     has_won: bool,
     /// The policy that applies to one of its targets in its place.
     lost_to: Option<Key>,
-    /// A target that does not exist.
-    missing: Option<Problem>,
+    /// The policy that applies to one of its targets but for the authentication, which is that of the claiming policy.
+    guarded: Option<Key>,
+    /// Targets that do not exist.
+    missing: Vec<Problem>,
+    /// It states authentication.
+    is_guard: bool,
 }
+
+/// At most this many targets that do not exist are described in the status of a policy.
+const MISSING_SHOWN_MAX: usize = 3;
 
 /// Returns policies in the order in which they claim their targets: the oldest first.
 pub fn oldest_first<'a, P: 'a>(
@@ -62,23 +71,30 @@ impl<T: Clone + Eq + Hash> Targets<T> {
     }
 
     /// Lets a policy apply to those of its targets that exist and that no older policy has. `missing` returns what is wrong
-    /// with a target that does not exist.
+    /// with a target that does not exist. `is_guard`: it states authentication.
     pub fn claim(
         &mut self,
         policy: &Key,
+        is_guard: bool,
         targets: impl IntoIterator<Item = Target<T>>,
         missing: impl Fn(&Target<T>) -> Option<Problem>,
     ) -> Claim {
-        let mut claim = Claim::default();
+        let mut claim = Claim { is_guard, ..Claim::default() };
         for target in targets {
             self.mention(policy, &target.0);
             if let Some(problem) = missing(&target) {
-                claim.missing.get_or_insert(problem);
+                if !claim.missing.contains(&problem) {
+                    claim.missing.push(problem);
+                }
                 continue;
             }
+            let guards = is_guard
+                && self.guards.entry(target.clone()).or_insert_with(|| policy.clone()) == policy;
             let winner = self.winners.entry(target).or_insert_with(|| policy.clone());
             if winner == policy {
                 claim.has_won = true;
+            } else if guards {
+                claim.guarded = Some(winner.clone());
             } else {
                 claim.lost_to = Some(winner.clone());
             }
@@ -88,8 +104,12 @@ impl<T: Clone + Eq + Hash> Targets<T> {
 
     /// Returns the policy for a part of an object: one for the part precedes one for the object.
     pub fn winner(&self, object: &T, part: Option<&Arc<str>>) -> Option<&Key> {
-        let named = part.and_then(|part| self.winners.get(&(object.clone(), Some(part.clone()))));
-        named.or_else(|| self.winners.get(&(object.clone(), None)))
+        first(&self.winners, object, part)
+    }
+
+    /// Returns the policy whose authentication applies to a part of an object, in the same order.
+    pub fn guard(&self, object: &T, part: Option<&Arc<str>>) -> Option<&Key> {
+        first(&self.guards, object, part)
     }
 
     /// Returns the objects that policies are for.
@@ -103,26 +123,78 @@ impl<T: Clone + Eq + Hash> Targets<T> {
     }
 }
 
+fn first<'a, T: Clone + Eq + Hash>(
+    policies: &'a HashMap<Target<T>, Key>,
+    object: &T,
+    part: Option<&Arc<str>>,
+) -> Option<&'a Key> {
+    let named = part.and_then(|part| policies.get(&(object.clone(), Some(part.clone()))));
+    named.or_else(|| policies.get(&(object.clone(), None)))
+}
+
 impl Claim {
     /// Returns the condition `Accepted` of a policy. `kind` is its kind, `invalid` what is wrong with it by itself.
     pub fn accepted(self, kind: &str, invalid: Option<&Problem>) -> Condition {
-        let Claim { has_won, lost_to, missing } = self;
-        let conflict = lost_to.as_ref().filter(|_| !has_won).map(|winner| {
+        let missing = self.missing();
+        let Claim { has_won, lost_to, guarded, missing: _, is_guard } = self;
+        let applies = has_won || guarded.is_some();
+        let conflict = lost_to.as_ref().filter(|_| !applies).map(|winner| {
             let message =
                 format!("{kind} {winner} is older and has the same target. Delete one of them.");
             Problem::new("Conflicted", message)
         });
-        let missing = missing.filter(|_| !has_won);
-        if let Some(problem) = conflict.as_ref().or(missing.as_ref()).or(invalid) {
-            return Condition::no("Accepted", problem);
+        let nothing = missing.as_ref().filter(|_| !applies);
+        if let Some(problem) = conflict.as_ref().or(nothing).or(invalid) {
+            let mut problem = problem.clone();
+            if let Some(missing) = missing.filter(|missing| *missing != problem) {
+                problem.message = format!("{} {}", problem.message, missing.message);
+            }
+            return Condition::no("Accepted", &problem);
         }
-        let applies = match lost_to {
-            None => "The policy applies to its targets.".to_owned(),
-            Some(winner) => format!(
-                "The policy applies to its targets, except those that the older {kind} {winner} \
-                 has."
+        let targets = if missing.is_some() { "its other targets" } else { "its targets" };
+        let mut message = match (has_won, &guarded) {
+            (false, Some(winner)) => format!(
+                "Only the authentication of the policy applies. The older {kind} {winner} has the \
+                 same target, states no authentication, and replaces the rest."
             ),
+            (true, Some(winner)) => format!(
+                "The policy applies to {targets}. To those of the older {kind} {winner}, which \
+                 states no authentication, only that of the policy applies."
+            ),
+            (_, None) => format!("The policy applies to {targets}."),
         };
-        Condition::yes("Accepted", "Accepted", applies)
+        match (lost_to, guarded) {
+            (None, _) => {}
+            (Some(winner), Some(_)) => {
+                message = format!(
+                    "{message} Nothing of it applies to those of the older {kind} {winner}."
+                );
+            }
+            (Some(winner), None) => {
+                message = format!(
+                    "The policy applies to {targets}, except those that the older {kind} {winner} \
+                     has."
+                );
+            }
+        }
+        let Some(missing) = missing else { return Condition::yes("Accepted", "Accepted", message) };
+        message = format!("{} {message}", missing.message);
+        if is_guard {
+            // What its author believes protected is not there: perhaps under another name, and open.
+            return Condition::no("Accepted", &Problem::new(missing.reason, message));
+        }
+        Condition::yes("Accepted", "Accepted", message)
+    }
+
+    /// Returns the targets that do not exist.
+    fn missing(&self) -> Option<Problem> {
+        let shown = self.missing.iter().take(MISSING_SHOWN_MAX);
+        let mut message = shown.map(|one| one.message.as_str()).collect::<Vec<_>>().join(" ");
+        if let Some(more) =
+            self.missing.len().checked_sub(MISSING_SHOWN_MAX).filter(|more| *more > 0)
+        {
+            message = format!("{message} Further targets that do not exist: {more}.");
+        }
+        self.missing.first().map(|first| Problem::new(first.reason, message))
     }
 }

@@ -26,7 +26,7 @@ pub fn policies(cluster: &Cluster<'_>) -> TlsPolicies {
         let metadata = &policy.metadata;
         let targets = services(&policy.spec.target_refs, &metadata.namespace);
         let missing = |target: &Target<Key>| missing_service(cluster, target);
-        let claim = policies.targets.claim(&metadata.key(), targets, missing);
+        let claim = policies.targets.claim(&metadata.key(), false, targets, missing);
         let (resolved, verification) = verification(cluster, policy);
         let accepted = claim.accepted("BackendTLSPolicy", verification.as_ref().err());
         policies.add(metadata, vec![accepted, resolved], verification.ok().map(Arc::new));

@@ -134,11 +134,9 @@ fn add_policies(
     backends: &mut Backends<'_>,
 ) {
     for rule in rules {
-        let Some((_, stated)) = world.route_policies.winner(id, rule.name.as_ref()) else {
-            continue;
-        };
-        backends.services.extend(stated.asked.clone());
-        rule.extras = Some(Arc::clone(&stated.extras));
+        let Some(stated) = world.route_policies.of_rule(id, rule.name.as_ref()) else { continue };
+        backends.services.extend(stated.asked);
+        rule.extras = Some(stated.extras);
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use gateway::ir::extras::Extras;
 use gateway::ir::{RouteKind, Rules};
 use gateway::objects::Key;
 use gateway::objects::core::{Secret, Service};
@@ -16,6 +17,7 @@ use gateway::objects::policy::{BackendTlsPolicy, RoutePolicy, ServicePolicy};
 use gateway::objects::route::{GrpcRoute, HttpRoute};
 use gateway::resolve::incremental::{Changes, Routes};
 use gateway::resolve::{Checks, Objects, Settings, Surroundings, World, assemble, resolve, route};
+use model::AuthenticationScheme;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -23,6 +25,15 @@ const ROUTES: usize = 5_000;
 
 fn read<T: DeserializeOwned>(object: Value) -> Arc<T> {
     Arc::new(serde_json::from_value(object).unwrap())
+}
+
+fn settings() -> Settings {
+    Settings {
+        controller_name: "a/b".into(),
+        ingress_controller_name: "a/c".into(),
+        allow_external_names: false,
+        checks: Checks::none(),
+    }
 }
 
 fn http_route(number: usize) -> Arc<HttpRoute> {
@@ -87,12 +98,7 @@ fn objects() -> Objects {
 #[test]
 fn a_route_resolves_alone_as_among_many() {
     let objects = objects();
-    let settings = Settings {
-        controller_name: "a/b".into(),
-        ingress_controller_name: "a/c".into(),
-        allow_external_names: false,
-        checks: Checks::none(),
-    };
+    let settings = settings();
     let world = World::new(&objects, &settings);
     let mut all = Routes::default();
     assert_eq!(all.update(&world, &Changes::all()), ROUTES);
@@ -116,12 +122,7 @@ fn a_route_resolves_alone_as_among_many() {
 #[test]
 fn changes_resolve_only_what_they_concern() {
     let mut objects = objects();
-    let settings = Settings {
-        controller_name: "a/b".into(),
-        ingress_controller_name: "a/c".into(),
-        allow_external_names: false,
-        checks: Checks::none(),
-    };
+    let settings = settings();
     let addresses = BTreeMap::new();
     let surroundings = Surroundings { features: &[], addresses: &addresses };
     let mut routes = Routes::default();
@@ -195,12 +196,7 @@ fn changes_resolve_only_what_they_concern() {
 #[test]
 fn changes_of_policies_resolve_only_their_targets() {
     let mut objects = objects();
-    let settings = Settings {
-        controller_name: "a/b".into(),
-        ingress_controller_name: "a/c".into(),
-        allow_external_names: false,
-        checks: Checks::none(),
-    };
+    let settings = settings();
     let addresses = BTreeMap::new();
     let surroundings = Surroundings { features: &[], addresses: &addresses };
     let mut routes = Routes::default();
@@ -291,17 +287,83 @@ fn listeners_share_what_was_read_from_a_secret() {
         "data": {"tls.crt": block("CERTIFICATE"), "tls.key": block("PRIVATE KEY")}
     }));
     objects.secrets.insert(Key::new("n", "cert"), secret);
-    let settings = Settings {
-        controller_name: "a/b".into(),
-        ingress_controller_name: "a/c".into(),
-        allow_external_names: false,
-        checks: Checks::none(),
-    };
+    let settings = settings();
     let world = World::new(&objects, &settings);
     let plan = &world.plans.gateways[&Key::new("n", "gw")];
     let first = &plan.listeners[0].certificates[0].chain;
     assert_eq!(plan.listeners.len(), 64);
     assert!(plan.listeners.iter().all(|one| Arc::ptr_eq(&one.certificates[0].chain, first)));
+}
+
+fn policy(name: &str, route: &str) -> Arc<RoutePolicy> {
+    read(json!({
+        "metadata": {"namespace": "n", "name": name},
+        "spec": {
+            "targetRefs": [
+                {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": route}
+            ],
+            "authentication": {"basic": {"usersSecret": "users"}}
+        }
+    }))
+}
+
+/// Returns what policies state for the only rule of a route.
+fn extras(objects: &Objects, route: &str) -> Option<Arc<Extras>> {
+    let settings = settings();
+    let world = World::new(objects, &settings);
+    let resolved = route::http_route(&world, &objects.http_routes[&Key::new("n", route)]);
+    resolved.route.requests()[0].extras.clone()
+}
+
+#[test]
+fn policies_share_what_was_read_from_a_secret() {
+    let mut objects = objects();
+    let text = "ann:$2y$05$cxQ.5.gwvSLlR05hPqubYOoYMnidpPOY3BggwPJsbONNexHJASh56\n";
+    let secret: Arc<Secret> = read(json!({
+        "metadata": {"namespace": "n", "name": "users"}, "data": {"auth": STANDARD.encode(text)}
+    }));
+    objects.secrets.insert(Key::new("n", "users"), secret);
+    let users = |objects: &Objects, route: &str| {
+        let extras = extras(objects, route).unwrap();
+        match &extras.authentication.as_ref().unwrap().rules.scheme {
+            AuthenticationScheme::Basic { users } => Arc::clone(&users.bytes),
+            other => panic!("{other:?}"),
+        }
+    };
+    for number in [1, 2] {
+        let one = policy(&format!("p{number}"), &format!("r{number}"));
+        objects.route_policies.insert(one.metadata.key(), one);
+    }
+    let first = users(&objects, "r1");
+    assert!(Arc::ptr_eq(&first, &users(&objects, "r2")));
+    assert!(Arc::ptr_eq(&first, &users(&objects, "r1")));
+    // The policy is read again when the Secret changes.
+    let other: Arc<Secret> = read(json!({
+        "metadata": {"namespace": "n", "name": "users"},
+        "data": {"auth": STANDARD.encode(text.replace("ann", "bob"))}
+    }));
+    objects.secrets.insert(Key::new("n", "users"), other);
+    assert!(users(&objects, "r1").starts_with(b"bob"));
+}
+
+#[test]
+fn a_policy_that_cannot_be_read_refuses_the_requests_for_its_targets() {
+    let mut objects = objects();
+    let RoutePolicy { metadata, spec, .. } = RoutePolicy::clone(&policy("p", "r1"));
+    let unreadable = RoutePolicy::unreadable(metadata, spec.target_refs, "its spec is damaged");
+    objects.route_policies.insert(unreadable.metadata.key(), Arc::new(unreadable));
+    assert!(extras(&objects, "r1").is_some_and(|extras| extras.refusal.is_some()));
+    assert!(extras(&objects, "r2").is_none());
+    let settings = settings();
+    let surroundings = Surroundings { features: &[], addresses: &BTreeMap::new() };
+    let statuses = resolve(&objects, &settings, surroundings).statuses;
+    let accepted = &statuses.route_policies[&Key::new("n", "p")].ancestors[0].conditions[0];
+    assert!(!accepted.is_true && accepted.reason == "Invalid");
+    assert_eq!(
+        accepted.message,
+        "The policy cannot be read: its spec is damaged. Requests for its targets receive the \
+         status 503 until the policy is corrected, since it may state authentication."
+    );
 }
 
 #[test]
@@ -314,12 +376,7 @@ fn regular_expressions_of_a_route_are_bounded() {
     }));
     let mut objects = objects();
     objects.http_routes.clear();
-    let settings = Settings {
-        controller_name: "a/b".into(),
-        ingress_controller_name: "a/c".into(),
-        allow_external_names: false,
-        checks: Checks::none(),
-    };
+    let settings = settings();
     let world = World::new(&objects, &settings);
     let Rules::Requests(rules) = &route::http_route(&world, &route).route.rules else {
         panic!("not the rules of requests")

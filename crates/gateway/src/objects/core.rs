@@ -167,6 +167,9 @@ pub struct Secret {
     /// The certificate in them, or what is wrong with it.
     #[serde(skip)]
     pub certificate: Read<Result<Certificate, String>>,
+    /// The users in them (`auth`), or what is wrong with them.
+    #[serde(skip)]
+    pub users: Read<Result<Arc<[u8]>, String>>,
 }
 
 /// Without the values.
@@ -190,6 +193,9 @@ pub struct ConfigMap {
     /// The authorities in them, or what is wrong with them.
     #[serde(skip)]
     pub authorities: Read<Result<Authorities, String>>,
+    /// The key set in them (`jwks.json`), or what is wrong with it.
+    #[serde(skip)]
+    pub keys: Read<Result<Arc<[u8]>, String>>,
 }
 
 /// A certificate with its private key, as PEM.

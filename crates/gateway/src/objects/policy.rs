@@ -138,7 +138,22 @@ pub struct RoutePolicy {
     pub spec: PolicySpec,
     /// What that means with the contents of the objects that it refers to, or what is wrong with it.
     #[serde(skip)]
-    pub terms: ReadOf<Vec<Result<Material, String>>, TermsOrMistakes>,
+    pub terms: ReadOf<Vec<Contents>, TermsOrMistakes>,
+}
+
+/// What a policy refers to, or why there is nothing: a sentence without its end.
+#[derive(Clone, Debug)]
+pub struct Contents(pub Result<Material, String>);
+
+/// Bytes are compared by their place: an object keeps them until it changes.
+impl PartialEq for Contents {
+    fn eq(&self, other: &Contents) -> bool {
+        match (&self.0, &other.0) {
+            (Ok(a), Ok(b)) => a.path == b.path && Arc::ptr_eq(&a.bytes, &b.bytes),
+            (Err(a), Err(b)) => a == b,
+            (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+        }
+    }
 }
 
 impl RoutePolicy {

@@ -109,6 +109,30 @@ impl<'a> Cluster<'a> {
         Cluster { objects, settings, grants }
     }
 
+    /// Returns the users in a Secret: all that refer to it share the bytes.
+    ///
+    /// # Errors
+    ///
+    /// The rest of a sentence that begins with the Secret.
+    pub fn users(&self, key: &Key) -> Result<Arc<[u8]>, String> {
+        let secret = self.secret(key)?;
+        secret.users.or(|| decode::value(secret, "auth")).clone()
+    }
+
+    /// Returns the key set in a ConfigMap: all that refer to it share the bytes.
+    ///
+    /// # Errors
+    ///
+    /// The rest of a sentence that begins with the ConfigMap.
+    pub fn keys(&self, key: &Key) -> Result<Arc<[u8]>, String> {
+        let map = self.config_map(key)?;
+        let read = || match map.data.get("jwks.json") {
+            Some(text) => Ok(Arc::from(text.as_bytes())),
+            None => Err("has no key jwks.json".to_owned()),
+        };
+        map.keys.or(read).clone()
+    }
+
     /// Returns a Secret whose contents are known.
     ///
     /// # Errors

@@ -10,9 +10,12 @@ use super::cluster::{Cluster, Objects, Settings};
 use super::gateway::{allows, gateway_of, own_class};
 use super::ingress;
 use super::ingress_classes::Classes;
+use super::{namespaces, route_policy};
 use crate::grants::GroupKind;
-use crate::objects::gateway::{ClientTls, Gateway, Listener};
-use crate::objects::reference::ObjectRef;
+use crate::ir::{RouteId, RouteKind};
+use crate::objects::gateway::{ClientTls, Gateway, Listener, ListenerSet};
+use crate::objects::policy::RoutePolicy;
+use crate::objects::reference::{ObjectRef, ParentRef};
 use crate::objects::{GATEWAY_GROUP, Key};
 
 /// Returns the Secrets and the ConfigMaps that are referred to. References that another namespace does not permit are
@@ -31,12 +34,7 @@ fn secrets(cluster: &Cluster<'_>) -> BTreeSet<Key> {
         let all = own.into_iter().chain(listeners);
         all.map(move |one| key(cluster, "Gateway", home, "Secret", one))
     });
-    let sets = cluster.objects.listener_sets.values().filter(|set| {
-        let gateway = gateway_of(set).and_then(|key| cluster.objects.gateways.get(&key));
-        gateway.is_some_and(|gateway| {
-            own_class(cluster, gateway).is_some() && allows(cluster, gateway, set)
-        })
-    });
+    let sets = cluster.objects.listener_sets.values().filter(|set| is_own_set(cluster, set));
     let of_sets = sets.flat_map(|set| {
         let home = &set.metadata.namespace;
         let all = certificates(&set.spec.listeners);
@@ -46,12 +44,10 @@ fn secrets(cluster: &Cluster<'_>) -> BTreeSet<Key> {
     let classes = Classes::new(cluster.objects, cluster.settings);
     let ingresses = cluster.objects.ingresses.values().filter(|one| classes.of(one).is_some());
     all.extend(ingresses.flat_map(|one| ingress::references::secrets(one)));
-    all.extend(of_route_policies(cluster.objects).filter_map(
-        |(reference, home)| match reference {
-            Reference::UsersSecret(name) => Some(Key::new(Arc::clone(home), name)),
-            Reference::KeysConfigMap(_) | Reference::SystemAuthorities => None,
-        },
-    ));
+    all.extend(of_route_policies(cluster).filter_map(|(reference, home)| match reference {
+        Reference::UsersSecret(name) => Some(Key::new(Arc::clone(home), name)),
+        Reference::KeysConfigMap(_) | Reference::SystemAuthorities => None,
+    }));
     all
 }
 
@@ -68,19 +64,84 @@ fn config_maps(cluster: &Cluster<'_>) -> BTreeSet<Key> {
         let maps = references.filter(|one| one.is("", "ConfigMap", "ConfigMap"));
         maps.map(|one| Some(Key::new(Arc::clone(home), Arc::clone(&one.name))))
     });
-    let of_routes =
-        of_route_policies(cluster.objects).filter_map(|(reference, home)| match reference {
-            Reference::KeysConfigMap(name) => Some(Key::new(Arc::clone(home), name)),
-            Reference::UsersSecret(_) | Reference::SystemAuthorities => None,
-        });
+    let of_routes = of_route_policies(cluster).filter_map(|(reference, home)| match reference {
+        Reference::KeysConfigMap(name) => Some(Key::new(Arc::clone(home), name)),
+        Reference::UsersSecret(_) | Reference::SystemAuthorities => None,
+    });
     of_gateways.chain(of_policies).flatten().chain(of_routes).collect()
 }
 
-/// Returns what RoutePolicies refer to, with their namespaces.
-fn of_route_policies(objects: &Objects) -> impl Iterator<Item = (Reference<'_>, &Arc<str>)> {
-    objects.route_policies.values().flat_map(|policy| {
+/// Returns what the RoutePolicies that Weir uses refer to, with their namespaces. Without a Gateway that takes its routes, a
+/// user must not use up what Weir can read.
+fn of_route_policies<'a>(
+    cluster: &Cluster<'a>,
+) -> impl Iterator<Item = (Reference<'a>, &'a Arc<str>)> {
+    let policies = cluster.objects.route_policies.values();
+    let referring = policies.filter_map(|policy| {
         let references = RouteTerms::references(&policy.spec.terms);
-        references.into_iter().map(|one| (one, &policy.metadata.namespace))
+        let is_referring = !references.is_empty() && is_used(cluster, policy);
+        is_referring.then_some((references, &policy.metadata.namespace))
+    });
+    referring.flat_map(|(all, home)| all.into_iter().map(move |one| (one, home)))
+}
+
+/// Returns whether a change of a route, or its deletion, can change what is referred to: a RoutePolicy that refers to
+/// something has the route as a target.
+pub fn depend_on(objects: &Objects, route: &RouteId) -> bool {
+    objects.route_policies.values().any(|policy| {
+        let home = &policy.metadata.namespace;
+        let mut targets = route_policy::routes(&policy.spec.target_refs, home);
+        targets.any(|(target, _)| target == *route)
+            && !RouteTerms::references(&policy.spec.terms).is_empty()
+    })
+}
+
+/// Returns whether one of a policy's targets is a route with a parent of Weir's that takes routes of its namespace. Other
+/// policies change nothing, and need not be read.
+pub fn is_used(cluster: &Cluster<'_>, policy: &RoutePolicy) -> bool {
+    let home = &policy.metadata.namespace;
+    let mut targets = route_policy::routes(&policy.spec.target_refs, home);
+    targets.any(|((kind, key), _)| {
+        let parents = match kind {
+            RouteKind::Http => {
+                cluster.objects.http_routes.get(&key).map(|route| &route.spec.parent_refs)
+            }
+            RouteKind::Grpc => {
+                cluster.objects.grpc_routes.get(&key).map(|route| &route.spec.parent_refs)
+            }
+            RouteKind::Tls | RouteKind::Tcp | RouteKind::Ingress => None,
+        };
+        parents.into_iter().flatten().any(|parent| takes_routes(cluster, parent, home))
+    })
+}
+
+/// Returns whether a parent belongs to Weir, and has a listener that takes routes of the namespace `home`.
+fn takes_routes(cluster: &Cluster<'_>, parent: &ParentRef, home: &Arc<str>) -> bool {
+    let key = parent.key(home);
+    let objects = cluster.objects;
+    let listeners = match parent.gateway_kind() {
+        Some("Gateway") => {
+            let gateway = objects.gateways.get(&key);
+            let own = gateway.filter(|gateway| own_class(cluster, gateway).is_some());
+            own.map(|gateway| &gateway.spec.listeners)
+        }
+        Some("ListenerSet") => {
+            let set = objects.listener_sets.get(&key).filter(|set| is_own_set(cluster, set));
+            set.map(|set| &set.spec.listeners)
+        }
+        Some(_) | None => None,
+    };
+    listeners.into_iter().flatten().any(|listener| {
+        let rule = listener.allowed_routes.namespaces.as_ref();
+        namespaces::allow(cluster, rule, "Same", &key.namespace, home)
+    })
+}
+
+/// Returns whether a ListenerSet adds its listeners to a Gateway of Weir.
+fn is_own_set(cluster: &Cluster<'_>, set: &ListenerSet) -> bool {
+    let gateway = gateway_of(set).and_then(|key| cluster.objects.gateways.get(&key));
+    gateway.is_some_and(|gateway| {
+        own_class(cluster, gateway).is_some() && allows(cluster, gateway, set)
     })
 }
 
@@ -122,6 +183,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::objects::route::GrpcRoute;
     use crate::resolve::cluster::Checks;
 
     fn read<T: serde::de::DeserializeOwned>(object: Value) -> Arc<T> {
@@ -169,19 +231,42 @@ mod tests {
         objects
     }
 
-    /// Adds a policy for each kind of reference, and one that is damaged.
+    /// Adds a policy for each kind of reference, one that is damaged, and those of routes that no Gateway of Weir takes.
     fn add_route_policies(objects: &mut Objects) {
-        for (name, authentication) in [
-            ("users", json!({"basic": {"usersSecret": "users"}})),
-            ("keys", json!({"jwt": {"keysConfigMap": "keys"}})),
-            ("damaged", json!({"basic": {"usersSecret": 1}})),
+        let gateway = read(json!({
+            "metadata": {"namespace": "n", "name": "open"},
+            "spec": {"gatewayClassName": "ours", "listeners": [
+                {"name": "a", "allowedRoutes": {"namespaces": {"from": "All"}}}
+            ]}
+        }));
+        objects.gateways.insert(Key::new("n", "open"), gateway);
+        // `g` takes no routes of other namespaces.
+        for (name, parent) in [("open", "open"), ("closed", "g"), ("foreign", "foreign")] {
+            let route: Arc<GrpcRoute> = read(json!({
+                "metadata": {"namespace": "q", "name": name},
+                "spec": {"parentRefs": [{"namespace": "n", "name": parent}]}
+            }));
+            objects.grpc_routes.insert(Key::new("q", name), route);
+        }
+        for (name, route, authentication) in [
+            ("users", "open", json!({"basic": {"usersSecret": "users"}})),
+            ("keys", "open", json!({"jwt": {"keysConfigMap": "keys"}})),
+            ("damaged", "open", json!({"basic": {"usersSecret": 1}})),
+            ("closed", "closed", json!({"basic": {"usersSecret": "of-closed"}})),
+            ("foreign", "foreign", json!({"jwt": {"keysConfigMap": "of-foreign"}})),
+            ("absent", "absent", json!({"basic": {"usersSecret": "of-absent"}})),
         ] {
             let policy = read(json!({
                 "metadata": {"namespace": "q", "name": name},
-                "spec": {"authentication": authentication}
+                "spec": {
+                    "targetRefs": [{"group": GATEWAY_GROUP, "kind": "GRPCRoute", "name": route}],
+                    "authentication": authentication
+                }
             }));
             objects.route_policies.insert(Key::new("q", name), policy);
         }
+        let depend = |route| depend_on(objects, &(RouteKind::Grpc, Key::new("q", route)));
+        assert!(depend("open") && depend("absent") && !depend("other"));
     }
 
     #[test]

@@ -11,12 +11,12 @@ use crate::grants::GroupKind;
 use crate::ir::backend::Target as BackendTarget;
 use crate::ir::extras::{Authentication, Extras, Owner, UNUSABLE};
 use crate::ir::{RouteId, RouteKind};
-use crate::objects::policy::RoutePolicy;
+use crate::objects::policy::{Contents, RoutePolicy};
 use crate::objects::reference::{self, ObjectRef};
 use crate::objects::{GATEWAY_GROUP, Key, WEIR_GROUP};
 use crate::resolve::cluster::Cluster;
-use crate::resolve::decode;
 use crate::resolve::ports::Ports;
+use crate::resolve::references;
 use crate::resolve::secret::Referrer;
 use crate::resolve::status::{Condition, Problem};
 
@@ -60,11 +60,14 @@ impl RoutePolicies {
     }
 }
 
-/// Checks all policies. Of several with the same target, the oldest applies that is valid or states authentication.
+/// Checks the policies that Weir uses. Of several with the same target, the oldest applies that is valid or states
+/// authentication.
 pub fn policies(ports: Ports<'_>) -> RoutePolicies {
     let cluster = ports.cluster;
     let mut policies = RoutePolicies::default();
-    for policy in oldest_first(cluster.objects.route_policies.values(), |one| &one.metadata) {
+    let all = cluster.objects.route_policies.values();
+    let used = all.filter(|policy| references::is_used(cluster, policy));
+    for policy in oldest_first(used, |one| &one.metadata) {
         let metadata = &policy.metadata;
         let key = metadata.key();
         let targets = routes(&policy.spec.target_refs, &metadata.namespace);
@@ -156,16 +159,16 @@ fn found(policy: &RoutePolicy, ports: Ports<'_>) -> Found {
     }
     let key = policy.metadata.key();
     let references = RouteTerms::references(&policy.spec.terms);
-    let materials: Vec<Result<Material, String>> =
-        references.iter().map(|one| material(ports.cluster, &key, *one)).collect();
-    let why = materials.iter().filter_map(|one| one.as_ref().err());
+    let materials: Vec<Contents> =
+        references.iter().map(|one| Contents(material(ports.cluster, &key, *one))).collect();
+    let why = materials.iter().filter_map(|Contents(one)| one.as_ref().err());
     let mut unresolved: Vec<Problem> =
         why.map(|why| Problem::new("InvalidRef", format!("{why}."))).collect();
     let read = policy.terms.or(materials, |materials| {
         let material = |wanted: Reference<'_>| {
             let place = references.iter().position(|one| *one == wanted);
             match place.and_then(|place| materials.get(place)) {
-                Some(found) => found.clone(),
+                Some(Contents(found)) => found.clone(),
                 None => material(ports.cluster, &key, wanted),
             }
         };
@@ -213,16 +216,11 @@ fn material(
     let (what, found) = match reference {
         Reference::UsersSecret(name) => {
             let key = key(name);
-            let found = cluster.secret(&key).and_then(|secret| decode::value(secret, "auth"));
-            (format!("Secret {key}"), found)
+            (format!("Secret {key}"), cluster.users(&key))
         }
         Reference::KeysConfigMap(name) => {
             let key = key(name);
-            let value = |map: &crate::objects::core::ConfigMap| {
-                let text = map.data.get("jwks.json").ok_or("has no key jwks.json")?;
-                Ok(Arc::from(text.as_bytes()))
-            };
-            (format!("ConfigMap {key}"), cluster.config_map(&key).and_then(value))
+            (format!("ConfigMap {key}"), cluster.keys(&key))
         }
         // Those that the configuration has then take their place when the policy becomes a part of it.
         Reference::SystemAuthorities => {

@@ -32,4 +32,16 @@ impl AppProtocol {
             _ => AppProtocol::Other(text.to_owned()),
         }
     }
+
+    /// Returns whether its connections carry HTTP/2.
+    pub fn is_http2(&self) -> bool {
+        match self {
+            AppProtocol::H2c | AppProtocol::Grpc => true,
+            AppProtocol::Http
+            | AppProtocol::Https
+            | AppProtocol::WebSocket
+            | AppProtocol::WebSocketTls
+            | AppProtocol::Other(_) => false,
+        }
+    }
 }

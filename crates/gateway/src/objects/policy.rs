@@ -126,6 +126,8 @@ pub struct Stated {
     pub terms: Arc<ServiceTerms>,
     /// Pods may state concurrency limits of their own, at most this. `None`: they may not.
     pub pod_limit_max: Option<u32>,
+    /// What of it does not apply to ports with HTTP/2.
+    pub http2_misfit: Option<Mistake>,
 }
 
 /// What is required of requests to routes: keys of `[[route]]` and `[authentication.NAME]`.

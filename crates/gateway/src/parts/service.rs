@@ -316,17 +316,8 @@ fn service(
 ) -> Service {
     let settings = port.settings.as_deref();
     let stated = settings.and_then(|settings| settings.protocol.as_ref());
-    let speaks_http2 = match stated.or(port.protocol.as_ref()) {
-        Some(AppProtocol::H2c | AppProtocol::Grpc) => true,
-        Some(
-            AppProtocol::Http
-            | AppProtocol::Https
-            | AppProtocol::WebSocket
-            | AppProtocol::WebSocketTls
-            | AppProtocol::Other(_),
-        ) => false,
-        None => key.is_grpc,
-    };
+    let stated = stated.or(port.protocol.as_ref());
+    let speaks_http2 = stated.map_or(key.is_grpc, AppProtocol::is_http2);
     let tls = match &port.tls {
         ServerTls::Verified(how) if !key.is_bytes => Some(Arc::new(tls(how, presented, templates))),
         ServerTls::Verified(_) | ServerTls::None | ServerTls::Invalid { .. } => None,

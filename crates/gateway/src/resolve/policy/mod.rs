@@ -57,6 +57,14 @@ impl<T: Clone + Eq + Hash, P> Policies<T, P> {
         self.plans.insert(metadata.key(), Plan { report, states });
     }
 
+    /// Adds a sentence to the message of a policy's first condition.
+    fn note(&mut self, policy: &Key, sentence: &str) {
+        let plan = self.plans.get_mut(policy);
+        if let Some(condition) = plan.and_then(|plan| plan.report.conditions.first_mut()) {
+            condition.message = format!("{} {sentence}", condition.message);
+        }
+    }
+
     /// Returns the policy that applies to a part of an object, and what it states. One for the part precedes one for the
     /// object.
     pub fn winner(&self, object: &T, part: Option<&Arc<str>>) -> Option<(&Key, &P)> {

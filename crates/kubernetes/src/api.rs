@@ -16,13 +16,14 @@ use kube::{Client, Config};
 use model::Moment;
 use os::clock::now;
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::backoff::Recovery;
 use crate::connecting::Connecting;
 use crate::credentials::{Connected, Field};
 use crate::failure::{Cause, Failure};
+use crate::news::{News, Standing};
 
 /// At most this many bytes of an answer. A page has at most [`PAGE_OBJECTS_MAX`] objects of at most 1.5 MB each.
 const ANSWER_BYTES_MAX: usize = 512 << 20;
@@ -47,10 +48,9 @@ pub(crate) struct Api {
     is_outdated: Cell<bool>,
     renewed: Cell<Option<Moment>>,
     recovery: RefCell<Recovery>,
-    recovered: Notify,
     /// The end of failures that are no outage, such as missing permissions.
     retry: RefCell<Recovery>,
-    retried: Notify,
+    news: watch::Sender<News>,
 }
 
 impl Api {
@@ -61,9 +61,8 @@ impl Api {
             is_outdated: Cell::new(false),
             renewed: Cell::new(None),
             recovery: RefCell::default(),
-            recovered: Notify::new(),
             retry: RefCell::default(),
-            retried: Notify::new(),
+            news: watch::channel(News::default()).0,
         }
     }
 
@@ -72,35 +71,53 @@ impl Api {
         self.recovery.borrow_mut().failed();
     }
 
-    /// Ends all waits for [`Api::recovered`].
-    pub(crate) fn call_recovered(&self) {
-        self.recovered.notify_waiters();
-        self.retried.notify_waiters();
+    /// Returns what is known about the API server. What a request reads is of this generation or a later one.
+    pub(crate) fn news(&self) -> News {
+        *self.news.borrow()
+    }
+
+    /// Notes that the server's version is older than one that was known in the generation `known_at`.
+    /// Returns whether that is news.
+    pub(crate) fn older_data(&self, known_at: u64) -> bool {
+        let is_news = self.news.send_if_modified(|news| news.older_data(known_at));
+        if is_news {
+            // Sources that wait after a failure are not listed in vain.
+            self.retry.borrow_mut().failed();
+            self.readable_again();
+        }
+        is_news
     }
 
     /// Notes that something can be read that could not. What prevented it may have prevented others, too.
     pub(crate) fn readable_again(&self) {
         if self.retry.borrow_mut().answered(now()) {
-            self.retried.notify_waiters();
+            self.news.send_modify(|news| news.retries += 1);
         }
     }
 
-    /// Waits until an API server answers after none could be reached, or has older data than before.
-    pub(crate) async fn recovered(&self) {
-        self.recovered.notified().await;
+    /// Waits until what was read in this generation has to be checked or listed again.
+    pub(crate) async fn outdated(&self, generation: u64) {
+        self.heard(|news| news.standing(generation) != Standing::Current).await;
     }
 
-    /// Waits after a failure, no longer than until an API server answers after an outage, or until what could not be read can
-    /// be read again. Returns whether that was so: then earlier failures say nothing about the next attempt.
-    pub(crate) async fn wait(&self, wait: Duration, failure: &Failure) -> bool {
+    /// Waits for news. What is waited for locks the channel, so it is dropped here.
+    async fn heard(&self, is_it: impl FnMut(&News) -> bool) {
+        // The sender lives as long as `self`.
+        let _ = self.news.subscribe().wait_for(is_it).await;
+    }
+
+    /// Waits after a failure, no longer than until an API server answers after an outage, or until what could not be read
+    /// can be read again. Also if that has happened since the request, for which `asked` is [`News::retries`]. Returns
+    /// whether the wait ended so: then earlier failures say little about the next attempt.
+    pub(crate) async fn wait(&self, wait: Duration, failure: &Failure, asked: u64) -> bool {
         self.retry.borrow_mut().failed();
+        let began = now();
         tokio::select! {
             () = sleep(wait) => false,
-            () = self.retried.notified() => {
-                // Not all at once, and not before the server wants it.
+            () = self.heard(|news| news.retries > asked) => {
                 const SPREAD_MS: u64 = 250;
                 let spread = Duration::from_millis(fastrand::u64(0..SPREAD_MS));
-                sleep(spread.max(failure.retry_after.unwrap_or_default()).min(wait)).await;
+                sleep(rest(wait, failure.retry_after, now().since(began), spread)).await;
                 true
             }
         }
@@ -112,11 +129,20 @@ impl Api {
         request: Request<Vec<u8>>,
         wait_max: Duration,
     ) -> Result<Value, Failure> {
+        Ok(self.read(request, wait_max).await?.0)
+    }
+
+    /// Sends a request and returns the answer as JSON, and the generation of which it is.
+    pub(crate) async fn read(
+        &self,
+        request: Request<Vec<u8>>,
+        wait_max: Duration,
+    ) -> Result<(Value, u64), Failure> {
         let is_sent = Cell::new(false);
         let answer = async {
-            let response = self.send(request, &is_sent).await?;
+            let (response, generation) = self.send(request, &is_sent).await?;
             let body = collect(response.into_body(), ANSWER_BYTES_MAX).await?;
-            parse(&body)
+            Ok((parse(&body)?, generation))
         };
         timeout(wait_max, answer).await.map_err(|_| late(&is_sent, wait_max))?
     }
@@ -125,7 +151,7 @@ impl Api {
     pub(crate) async fn lines(&self, request: Request<Vec<u8>>) -> Result<Lines, Failure> {
         let is_sent = Cell::new(false);
         let answer = timeout(REQUEST_MAX, self.send(request, &is_sent)).await;
-        let response = answer.map_err(|_| late(&is_sent, REQUEST_MAX))??;
+        let (response, _) = answer.map_err(|_| late(&is_sent, REQUEST_MAX))??;
         Ok(Lines { body: response.into_body(), buffered: Vec::new(), searched: 0 })
     }
 
@@ -133,9 +159,10 @@ impl Api {
         &self,
         mut request: Request<Vec<u8>>,
         is_sent: &Cell<bool>,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<(Response<Body>, u64), Failure> {
         let (client, credentials) = self.authorized().await?;
         is_sent.set(true);
+        let (generation, failures) = (self.news().generation, self.recovery.borrow().failures());
         if let Some(credentials) = credentials {
             request.headers_mut().insert(AUTHORIZATION, credentials);
         }
@@ -147,10 +174,7 @@ impl Api {
         })?;
         let status = response.status();
         if status.is_success() {
-            if self.recovery.borrow_mut().answered(now()) {
-                self.call_recovered();
-            }
-            return Ok(response);
+            return Ok((response, self.answered(generation, failures)));
         }
         // An API server that starts answers 403 and 503 until it has read its roles. That is no end of an outage, and 401
         // may be the beginning of one.
@@ -169,6 +193,18 @@ impl Api {
             self.renew();
         }
         Err(failure)
+    }
+
+    /// Notes a success. Returns the generation of the answer to a request that was sent in this generation, after so many
+    /// failures.
+    fn answered(&self, generation: u64, failures: u64) -> u64 {
+        let mut recovery = self.recovery.borrow_mut();
+        if !recovery.answered(now()) {
+            return generation;
+        }
+        self.news.send_modify(News::recovered);
+        // The answer to a request that was sent before a failure may be of the time before the outage.
+        if recovery.failures() == failures { self.news().generation } else { generation }
     }
 
     /// Returns the client, and the credentials of a request.
@@ -232,6 +268,13 @@ impl Api {
 fn late(is_sent: &Cell<bool>, wait_max: Duration) -> Failure {
     let what = if is_sent.get() { "answer" } else { "credentials for the API server" };
     Failure::new(Cause::Timeout, format!("no {what} within {} s", wait_max.as_secs()))
+}
+
+/// Returns how much longer a wait takes that can end after `elapsed`: not all attempts at once, and none before the server
+/// wants it.
+fn rest(wait: Duration, asked: Option<Duration>, elapsed: Duration, spread: Duration) -> Duration {
+    let asked = asked.unwrap_or_default().saturating_sub(elapsed);
+    spread.max(asked).min(wait.saturating_sub(elapsed))
 }
 
 /// Returns after how many seconds the server wants the next attempt. Proxies before the API server say so in a field.
@@ -344,4 +387,25 @@ pub(crate) async fn write(
 pub(crate) fn built(request: http::Result<Request<Vec<u8>>>) -> Result<Request<Vec<u8>>, Failure> {
     request
         .map_err(|error| Failure::new(Cause::Invalid, format!("the request is invalid: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_ends_early_ends_when_the_server_wants_it() {
+        let seconds = Duration::from_secs;
+        let spread = Duration::from_millis(100);
+        for (wait, asked, elapsed, expected) in [
+            (seconds(20), None, seconds(5), spread),
+            (seconds(20), Some(seconds(8)), seconds(5), seconds(3)),
+            (seconds(20), Some(seconds(8)), seconds(9), spread),
+            // The wait is bounded, whatever the server asks for.
+            (seconds(30), Some(seconds(900)), seconds(5), seconds(25)),
+            (seconds(5), None, seconds(5), Duration::ZERO),
+        ] {
+            assert_eq!(rest(wait, asked, elapsed, spread), expected, "{asked:?} {elapsed:?}");
+        }
+    }
 }

@@ -13,6 +13,8 @@ pub(crate) const WAIT_MAX: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,
+    /// Whether the waits have begun again since the last success.
+    is_restarted: bool,
 }
 
 impl Backoff {
@@ -27,7 +29,17 @@ impl Backoff {
 
     /// Notes a success.
     pub(crate) fn succeeded(&mut self) {
-        self.failures = 0;
+        *self = Backoff::default();
+    }
+
+    /// Notes that the reason of the failures may be over: an API server that starts refuses some requests for some seconds.
+    /// The waits begin again at the first one, but only once until a success: something else that comes and goes must not
+    /// keep them short for ever.
+    pub(crate) fn restart(&mut self) {
+        if !self.is_restarted {
+            self.failures = 0;
+            self.is_restarted = true;
+        }
     }
 
     /// Returns the number of consecutive failures.
@@ -38,10 +50,11 @@ impl Backoff {
 
 /// Decides when waits end early: when a request succeeds after others have failed, because the API server was absent or
 /// refused them. An API server that comes and goes must not be asked by everything each time, so this happens at most
-/// once in [`WAIT_MAX`].
+/// once in [`WAIT_MAX`]; a success before that counts later.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
     is_absent: bool,
+    failures: u64,
     latest: Option<Moment>,
 }
 
@@ -49,16 +62,23 @@ impl Recovery {
     /// Notes a failure.
     pub(crate) fn failed(&mut self) {
         self.is_absent = true;
+        self.failures += 1;
+    }
+
+    /// Returns how many failures there have been.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures
     }
 
     /// Notes a success, and returns whether waits end now.
     pub(crate) fn answered(&mut self, now: Moment) -> bool {
-        let was_absent = std::mem::take(&mut self.is_absent);
         let is_recent = self.latest.is_some_and(|latest| now.since(latest) < WAIT_MAX);
-        if was_absent && !is_recent {
+        let ends = self.is_absent && !is_recent;
+        if ends {
+            self.is_absent = false;
             self.latest = Some(now);
         }
-        was_absent && !is_recent
+        ends
     }
 }
 
@@ -80,8 +100,25 @@ mod tests {
             backoff.succeeded();
             assert_eq!(backoff.failed(None, draw), Duration::from_millis(expected[0]));
         }
-        let mut backoff = Backoff { failures: u32::MAX };
+        let mut backoff = Backoff { failures: u32::MAX, ..Backoff::default() };
         assert_eq!(backoff.failed(None, 7.0), WAIT_MAX);
+    }
+
+    #[test]
+    fn waits_begin_again_once_until_a_success() {
+        let mut backoff = Backoff::default();
+        let mut wait = |restarts: bool, succeeds: bool| {
+            if succeeds {
+                backoff.succeeded();
+            }
+            if restarts {
+                backoff.restart();
+            }
+            backoff.failed(None, 1.0).as_millis()
+        };
+        let waits = [(false, false), (false, false), (true, false), (true, false), (true, false)];
+        assert_eq!(waits.map(|(restarts, _)| wait(restarts, false)), [500, 1000, 500, 1000, 2000]);
+        assert_eq!([wait(false, true), wait(false, false), wait(true, false)], [500, 1000, 500]);
     }
 
     #[test]
@@ -105,6 +142,8 @@ mod tests {
             }
         }
         assert_eq!(ended, [1, 31, 61]);
-        assert!(!recovery.answered(at(100)));
+        // The last one is late, but it is not lost.
+        assert!(!recovery.answered(at(90)) && recovery.answered(at(91)));
+        assert!(!recovery.answered(at(200)));
     }
 }

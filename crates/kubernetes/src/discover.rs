@@ -41,6 +41,7 @@ pub(crate) async fn run(api: Rc<Api>, answers: mpsc::Sender<Result<Found, Failur
     // The manager decides; this is only for how often to ask, for which the start matters alone.
     let mut discovered = Discovered::default();
     loop {
+        let asked = api.news().retries;
         let found = ask(&api).await;
         let failure = found.as_ref().err().cloned();
         if let Ok(found) = &found {
@@ -53,8 +54,8 @@ pub(crate) async fn run(api: Rc<Api>, answers: mpsc::Sender<Result<Found, Failur
         match failure {
             Some(failure) => {
                 let wait = backoff.failed(failure.retry_after, fastrand::f64());
-                if api.wait(wait, &failure).await {
-                    backoff.succeeded();
+                if api.wait(wait, &failure, asked).await {
+                    backoff.restart();
                 }
             }
             None => sleep(if discovered.is_settled { EVERY } else { AT_START_EVERY }).await,

@@ -29,6 +29,7 @@ mod kinds;
 mod lease;
 mod limit;
 mod manager;
+mod news;
 mod pace;
 mod queue;
 mod recorder;

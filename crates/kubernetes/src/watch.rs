@@ -2,8 +2,8 @@
 //! list is complete.
 //!
 //! ```text
-//! list ──> watch ── ended by a time limit, and the server's version is not an older one ──> watch
-//!            └───── 410 Gone, or any failure ──> wait ──> list
+//! list ──> watch ── ended by a time limit or an outage, and the server's version is not an older one ──> watch
+//!            └───── 410 Gone, any failure, or another watch has found an older version ──> wait ──> list
 //! ```
 //!
 //! After a failure the objects are listed again, instead of watching on from the last version: if the data of the API
@@ -27,6 +27,7 @@ use crate::backoff::Backoff;
 use crate::failure::{Cause, Failure};
 use crate::item::{self, Item};
 use crate::kinds::Source;
+use crate::news::Standing;
 use crate::text::is_older;
 
 /// The server ends a watch after about this time.
@@ -52,8 +53,12 @@ pub(crate) struct Message {
 /// See [`Message`].
 #[derive(Debug)]
 pub(crate) enum What {
-    /// All objects.
-    Listed(Vec<Item>),
+    /// All objects, as they were in a generation (see `news`).
+    Listed(Vec<Item>, u64),
+    /// The server's version was not older than what is known, in a generation.
+    Checked(u64),
+    /// The objects are listed again, and nothing has failed that people should know.
+    Interrupted,
     /// Changes are reported from now on: whatever failed is over.
     Followed,
     /// An object was added or changed.
@@ -78,23 +83,65 @@ pub(crate) struct Watch {
 /// The manager has ended.
 struct Ended;
 
+/// What is kept between attempts.
+#[derive(Default)]
+struct State {
+    backoff: Backoff,
+    /// Lists because of older data. If the data change back and forth between two histories, they are listed less and less
+    /// often.
+    histories: Backoff,
+    /// How many watches in a row have ended early.
+    early: u32,
+    /// The version of what is known. Empty: nothing.
+    version: String,
+    /// The generation (see `news`) in which that was listed or checked last.
+    known_at: u64,
+    /// The number of retries (see `news`) before the last request, or when a watch ended.
+    asked: u64,
+}
+
+/// Why the objects are listed again.
+enum Again {
+    Failed(Failure),
+    /// Another watch has found older data.
+    OlderData,
+}
+
+/// How a watch has ended.
+enum End {
+    Failed(Failure),
+    /// By the server or after silence, in order.
+    InOrder,
+    /// A new generation has begun.
+    Outdated,
+}
+
 impl Watch {
     /// Follows the source until the manager ends.
     pub(crate) async fn run(self) {
-        let mut backoff = Backoff::default();
-        let mut early: u32 = 0;
-        while let Ok(failure) = self.follow(&mut backoff, &mut early).await {
-            let is_early = failure.cause == Cause::Gone;
-            early = if is_early { early.saturating_add(1) } else { early };
-            // One version that is too old matters only here.
-            if (!is_early || early >= EARLY_MAX)
-                && self.send(What::Failed(failure.clone())).await.is_err()
-            {
+        let mut state = State::default();
+        while let Ok(again) = self.follow(&mut state).await {
+            let mut waits = &mut state.backoff;
+            let (failure, is_failure) = match again {
+                Again::Failed(failure) if failure.cause == Cause::Gone => {
+                    state.early = state.early.saturating_add(1);
+                    // One version that is too old is no failure for people.
+                    (failure, state.early >= EARLY_MAX)
+                }
+                Again::Failed(failure) => (failure, true),
+                Again::OlderData => {
+                    state.asked = self.api.news().retries;
+                    waits = &mut state.histories;
+                    (older_data(), false)
+                }
+            };
+            let what = if is_failure { What::Failed(failure.clone()) } else { What::Interrupted };
+            if self.send(what).await.is_err() {
                 return;
             }
-            let wait = backoff.failed(failure.retry_after, fastrand::f64());
-            if self.api.wait(wait, &failure).await {
-                backoff.succeeded();
+            let wait = waits.failed(failure.retry_after, fastrand::f64());
+            if self.api.wait(wait, &failure, state.asked).await {
+                waits.restart();
             }
         }
     }
@@ -104,60 +151,88 @@ impl Watch {
         self.messages.send(message).await.map_err(|_| Ended)
     }
 
-    /// Lists and watches until something fails.
-    async fn follow(&self, backoff: &mut Backoff, early: &mut u32) -> Result<Failure, Ended> {
-        let (items, mut version) = match self.list().await {
-            Ok(listed) => listed,
+    /// Lists and watches until the objects have to be listed again.
+    async fn follow(&self, state: &mut State) -> Result<Again, Ended> {
+        let items = match self.list(state).await {
+            Ok(items) => items,
             // The next page of a list that took too long is gone. Unlike for a watch, that is a failure.
             Err(failure) if failure.cause == Cause::Gone => {
-                return Ok(Failure { cause: Cause::Other, ..failure });
+                return Ok(Again::Failed(Failure { cause: Cause::Other, ..failure }));
             }
-            Err(failure) => return Ok(failure),
+            Err(failure) => return Ok(Again::Failed(failure)),
         };
-        self.send(What::Listed(items)).await?;
-        if backoff.failures() > 0 {
+        self.send(What::Listed(items, state.known_at)).await?;
+        if state.backoff.failures() > 0 {
             self.api.readable_again();
         }
         loop {
+            match self.api.news().standing(state.known_at) {
+                Standing::Current => {}
+                Standing::Outdated => return Ok(Again::OlderData),
+                Standing::Unchecked => {
+                    if let Err(failure) = self.check(state).await {
+                        return Ok(Again::Failed(failure));
+                    }
+                    self.send(What::Checked(state.known_at)).await?;
+                    continue;
+                }
+            }
             let began = os::clock::now();
-            let ended = self.watch(&mut version, *early < EARLY_MAX).await?;
+            let end = self.watch(state).await?;
             let has_lasted = os::clock::now().since(began) >= STEADY_AFTER;
             if has_lasted {
-                *early = 0;
-                backoff.succeeded();
+                state.early = 0;
+                state.backoff.succeeded();
+                state.histories.succeeded();
             }
-            match ended {
-                Some(failure) => return Ok(failure),
+            match end {
+                End::Failed(failure) => return Ok(Again::Failed(failure)),
+                End::Outdated => {}
                 // A server that ends watches at once must not be asked all the time.
-                None if !has_lasted => {
-                    return Ok(Failure::new(Cause::Gone, "watches end early"));
+                End::InOrder if !has_lasted => {
+                    let failure = Failure::new(Cause::Gone, "watches end early");
+                    return Ok(Again::Failed(failure));
                 }
-                None => match self.check(&version).await {
-                    Ok(()) => {}
-                    Err(failure) => return Ok(failure),
-                },
+                End::InOrder => {
+                    if let Err(failure) = self.check(state).await {
+                        return Ok(Again::Failed(failure));
+                    }
+                    self.send(What::Checked(state.known_at)).await?;
+                }
             }
         }
     }
 
     /// Checks that the server's version is not older than the one that is known.
-    async fn check(&self, version: &str) -> Result<(), Failure> {
-        let page = self.page(1, "").await?;
+    async fn check(&self, state: &mut State) -> Result<(), Failure> {
+        let (page, generation) = self.page(1, "", state).await?;
         let found = text(&page["metadata"]["resourceVersion"]);
-        if is_older(found, version) {
-            let line = "the API server has older data than before; all objects are read again";
-            // What the other watches know is of the same time.
-            self.api.call_recovered();
-            return Err(Failure::new(Cause::Other, line));
+        if is_older(found, &state.version) {
+            self.api.older_data(state.known_at);
+            return Err(older_data());
         }
+        state.known_at = generation;
         Ok(())
     }
 
-    async fn list(&self) -> Result<(Vec<Item>, String), Failure> {
+    /// Lists all objects, and notes their version.
+    async fn list(&self, state: &mut State) -> Result<Vec<Item>, Failure> {
+        let (items, version, generation) = self.pages(state).await?;
+        // The new history begins with the list that shows it.
+        let is_news = is_older(&version, &state.version) && self.api.older_data(state.known_at);
+        state.known_at = if is_news { self.api.news().generation } else { generation };
+        state.version = version;
+        Ok(items)
+    }
+
+    /// Returns all objects, their version, and the generation in which the first page was asked for.
+    async fn pages(&self, state: &mut State) -> Result<(Vec<Item>, String, u64), Failure> {
         let mut items = Vec::new();
         let mut next = String::new();
+        let mut first = None;
         for _ in 0..PAGES_MAX {
-            let mut page = self.page(PAGE_OBJECTS_MAX, &next).await?;
+            let (mut page, generation) = self.page(PAGE_OBJECTS_MAX, &next, state).await?;
+            let first = *first.get_or_insert(generation);
             match page.get_mut("items") {
                 Some(Value::Array(objects)) => {
                     let objects = objects.drain(..);
@@ -172,7 +247,8 @@ impl Watch {
             }
             text(&page["metadata"]["continue"]).clone_into(&mut next);
             if next.is_empty() {
-                return Ok((items, text(&page["metadata"]["resourceVersion"]).to_owned()));
+                let version = text(&page["metadata"]["resourceVersion"]).to_owned();
+                return Ok((items, version, first));
             }
             // Parsing a page takes milliseconds, in which nothing else runs.
             tokio::task::yield_now().await;
@@ -181,43 +257,48 @@ impl Watch {
         Err(Failure::new(Cause::Unusable, line))
     }
 
-    async fn page(&self, limit: u32, next: &str) -> Result<Value, Failure> {
+    async fn page(
+        &self,
+        limit: u32,
+        next: &str,
+        state: &mut State,
+    ) -> Result<(Value, u64), Failure> {
         let mut path = self.path();
         put(&mut path, "limit", &limit.to_string());
         if !next.is_empty() {
             put(&mut path, "continue", next);
         }
         let request = self.request(&path, "PartialObjectMetadataList")?;
-        self.api.json(request, REQUEST_MAX).await
+        state.asked = self.api.news().retries;
+        self.api.read(request, REQUEST_MAX).await
     }
 
-    /// Reports changes from `version` on, and keeps it up to date. `None`: the server has ended the watch in order.
-    /// `is_trusted`: it counts as followed from its beginning, rather than once it has lasted.
-    async fn watch(
-        &self,
-        version: &mut String,
-        is_trusted: bool,
-    ) -> Result<Option<Failure>, Ended> {
+    /// Reports changes from the version on, and keeps it up to date.
+    async fn watch(&self, state: &mut State) -> Result<End, Ended> {
         // Not all watches of all instances end at the same time.
         let seconds = WATCH_SECONDS + fastrand::u64(0..30);
         let mut path = self.path();
         put(&mut path, "watch", "true");
         put(&mut path, "allowWatchBookmarks", "true");
         put(&mut path, "timeoutSeconds", &seconds.to_string());
-        put(&mut path, "resourceVersion", version);
+        put(&mut path, "resourceVersion", &state.version);
         let request = match self.request(&path, "PartialObjectMetadata") {
             Ok(request) => request,
-            Err(failure) => return Ok(Some(failure)),
+            Err(failure) => return Ok(End::Failed(failure)),
         };
+        state.asked = self.api.news().retries;
         let mut lines = match self.api.lines(request).await {
             Ok(lines) => lines,
-            Err(failure) => return Ok(Some(failure)),
+            Err(failure) => return Ok(End::Failed(failure)),
         };
+        // After several that ended early, it counts as followed once it has lasted.
+        let is_trusted = state.early < EARLY_MAX;
         if is_trusted {
             self.send(What::Followed).await?;
         }
         let mut has_lasted = pin!(sleep(STEADY_AFTER));
         let mut is_followed = is_trusted;
+        let mut outdated = pin!(self.api.outdated(state.known_at));
         loop {
             let event = tokio::select! {
                 event = timeout(SILENCE_MAX, lines.next()) => event,
@@ -227,16 +308,17 @@ impl Watch {
                     continue;
                 }
                 // The connection may have died without a packet while no API server could be reached.
-                () = self.api.recovered() => return Ok(None),
+                () = &mut outdated => return Ok(End::Outdated),
             };
+            state.asked = self.api.news().retries;
             let event = match event {
                 Ok(Some(Ok(event))) => event,
-                Ok(Some(Err(failure))) => return Ok(Some(failure)),
+                Ok(Some(Err(failure))) => return Ok(End::Failed(failure)),
                 // Silence is no failure; whether the API server answers is found out next.
-                Ok(None) | Err(_) => return Ok(None),
+                Ok(None) | Err(_) => return Ok(End::InOrder),
             };
-            if let Some(failure) = self.event(event, version).await? {
-                return Ok(Some(failure));
+            if let Some(failure) = self.event(event, &mut state.version).await? {
+                return Ok(End::Failed(failure));
             }
         }
     }
@@ -289,6 +371,12 @@ impl Watch {
         };
         api::built(Request::get(path).header(ACCEPT, accept).body(Vec::new()))
     }
+}
+
+/// The failure of a check that has found older data.
+fn older_data() -> Failure {
+    let line = "the API server has older data than before; all objects are read again";
+    Failure::new(Cause::Other, line)
 }
 
 fn text(value: &Value) -> &str {

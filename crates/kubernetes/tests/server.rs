@@ -453,11 +453,7 @@ async fn a_state_is_served_once_all_of_it_has_been_listed() {
     cluster.put(service("new"));
     cluster.put(route("moved", "new"));
     cluster.delete("services", "n", "old");
-    let uses = |name: &str| {
-        let pods = weir.handle.pods.borrow();
-        pods.keys().any(|(service, _)| *service == Key::new("n", name)).then_some(())
-    };
-    wait("the new Service", || uses("new")).await;
+    wait("the new Service", || uses(&weir, "new").then_some(())).await;
     let list = "/httproutes?limit=250";
     let count = |part: &str| cluster.state.lock().unwrap().count(part);
     cluster.change(|state| state.faults.is_down = true);
@@ -475,11 +471,94 @@ async fn a_state_is_served_once_all_of_it_has_been_listed() {
     wait("the end of the outage", || weir.health().is_connected.then_some(())).await;
     // Neither a route without its Service, nor a change of Pods.
     assert_eq!(weir.served().generation, before);
-    assert!(uses("new").is_some() && uses("old").is_none());
+    assert!(uses(&weir, "new") && !uses(&weir, "old"));
     cluster.change(|state| state.faults.held.clear());
-    wait("the old Service", || uses("old")).await;
+    wait("the old Service", || uses(&weir, "old").then_some(())).await;
     wait("the next generation", || (weir.served().generation > before).then_some(())).await;
     assert_eq!(weir.served().generation, before + 1);
+    weir.handle.stop();
+}
+
+/// Returns whether a Service of the namespace `n` is used.
+fn uses(weir: &Weir, name: &str) -> bool {
+    let pods = weir.handle.pods.borrow();
+    pods.keys().any(|(service, _)| *service == Key::new("n", name))
+}
+
+/// The API server comes back with a state that is older than what one watch knows, and newer than what the others know.
+/// Their connections notice nothing.
+#[tokio::test]
+async fn older_data_that_one_watch_finds_are_listed_by_all() {
+    let cluster = cluster();
+    let weir = start(settings(&cluster));
+    weir.wait_for_routes(&["r"]).await;
+    let backup = cluster.change(|state| state.data.clone());
+    cluster.put(service("lost"));
+    cluster.put(route("kept", "lost"));
+    wait("the later Service", || uses(&weir, "lost").then_some(())).await;
+    cluster.change(|state| {
+        for number in 0..1000 {
+            state.put(route("kept", if number % 2 == 0 { "s" } else { "lost" }));
+        }
+    });
+    cluster.put(route("later", "s"));
+    weir.wait_for_routes(&["kept", "later", "r"]).await;
+    let early = weir.health().failing.clone();
+    cluster.change(|state| {
+        state.data = backup;
+        // It grows beyond the version of the Service.
+        for _ in 0..500 {
+            state.put(route("kept", "lost"));
+        }
+        state.faults.cut = Some("httproutes".to_owned());
+    });
+    wait("no later Service", || (!uses(&weir, "lost")).then_some(())).await;
+    cluster.change(|state| state.faults.cut = None);
+    weir.wait_for_routes(&["kept", "r"]).await;
+    // All follow the new state.
+    for name in ["a", "b", "c"] {
+        cluster.put(service(name));
+        cluster.put(route("kept", name));
+        wait("the next Service", || uses(&weir, name).then_some(())).await;
+    }
+    assert_eq!(weir.health().failing, early);
+    weir.handle.stop();
+}
+
+/// Only one connection notices an outage. The others are checked before anything of the new state is served.
+#[tokio::test]
+async fn a_state_is_served_once_all_of_it_has_been_checked() {
+    let cluster = cluster();
+    let weir = start(settings(&cluster));
+    weir.wait_for_routes(&["r"]).await;
+    wait("a connection", || weir.health().is_connected.then_some(())).await;
+    wait("a binding", || (!weir.served().bindings.is_empty()).then_some(())).await;
+    let count = |part: &str| cluster.state.lock().unwrap().count(part);
+    let check = "/grpcroutes?limit=1";
+    cluster.change(|state| {
+        state.faults.broken = Some("/httproutes?".to_owned());
+        state.faults.cut = Some("httproutes".to_owned());
+        state.faults.held.insert(check.to_owned());
+    });
+    let before = (weir.served().generation, count("/httproutes?limit"));
+    wait("a failure", || (count("/httproutes?limit") > before.1).then_some(())).await;
+    cluster.put(route("next", "s"));
+    let watches = count("/httproutes?watch=true");
+    cluster.change(|state| (state.faults.broken, state.faults.cut) = (None, None));
+    wait("the list of routes", || (count("/httproutes?watch=true") > watches).then_some(())).await;
+    wait("the check", || (count(check) > 0).then_some(())).await;
+    // Pods are of one state: they do not wait.
+    cluster.put(slice(&["10.0.0.9"]));
+    let port = (Key::new("n", "s"), None);
+    let is_new = |one: &str| one.parse::<IpAddr>().unwrap();
+    wait("the Pods", || {
+        let pods = weir.handle.pods.borrow().get(&port).cloned()?;
+        pods.iter().any(|pod| pod.address.ip() == is_new("10.0.0.9")).then_some(())
+    })
+    .await;
+    assert_eq!(weir.served().generation, before.0);
+    cluster.change(|state| state.faults.held.clear());
+    weir.wait_for_routes(&["next", "r"]).await;
     weir.handle.stop();
 }
 

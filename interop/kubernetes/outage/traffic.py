@@ -5,7 +5,8 @@
       Until SIGTERM, sends N requests a second for each host to each target. The target `service` gets a new connection
       for each request; the others keep one for each host, so that all its answers come from one Pod of Weir.
 
-  traffic.py judge --record FILE --mark NAME=TIME... --expect HOST=OUTCOME,OUTCOME... [--converged NAME] [--json FILE]
+  traffic.py judge --record FILE --target NAME... --mark NAME=TIME... --expect HOST=OUTCOME,OUTCOME... [--converged NAME]
+                   [--json FILE]
       An outcome is what comes before the first dash in the name of the Pod that answered with 200, or the status. On
       each kept connection, the outcomes of a host must be those expected, in this order; one answer out of line is an
       error. The service may give what a Pod of Weir gives at about the same time. Every other answer has failed, and so
@@ -125,6 +126,8 @@ def judge(options):
     with open(options.record, encoding="ascii") as record:
         lines = (line.split() for line in record)
         answers = [Answer(float(at), target, host, status, pod, float(took)) for at, target, host, status, pod, took in lines]
+    if not answers:
+        sys.exit("WRONG: there was no answer")
     by_pair = collections.defaultdict(list)
     for answer in sorted(answers):
         by_pair[answer.target, answer.host].append(answer)
@@ -135,9 +138,15 @@ def judge(options):
         return before[-1] if before else (answers[0].time, "the start")
 
     converged = collections.defaultdict(dict)
-    for (target, host), of_pair in sorted(by_pair.items()):
+    for target, host in sorted(set(by_pair) - set(itertools.product(options.target, expected))):
+        problems.append(f"{host} of {target} was not expected")
+    for target, host in itertools.product(sorted(options.target), sorted(expected)):
+        of_pair = by_pair[target, host]
+        if not of_pair:
+            problems.append(f"{host} of {target} has no answer")
+            continue
         if target == SERVICE:
-            kept = [answer for one in by_pair if one[0] != SERVICE and one[1] == host for answer in by_pair[one]]
+            kept = [answer for one in options.target if one != SERVICE for answer in by_pair[one, host]]
             for answer in strays(of_pair, sorted(kept)):
                 problems.append(f"{host} of the service: {answer.status} of {answer.pod} {answer.time - mark_of(answer.time)[0]:.1f} s "
                                 f"after {mark_of(answer.time)[1]}")
@@ -149,8 +158,7 @@ def judge(options):
         for _, at in found[1:]:
             since, name = mark_of(at)
             converged[name][f"{host} {target}"] = round(at - since, 2)
-    allowed = {host: set(outcomes) for host, outcomes in expected.items()}
-    failed = [answer for answer in answers if outcome(answer) not in allowed[answer.host]]
+    failed = [answer for answer in answers if outcome(answer) not in expected.get(answer.host, [])]
     for answer in failed[:20]:
         problems.append(f"failed: {answer.host} of {answer.target}: {answer.status} of {answer.pod}, "
                         f"{answer.time - mark_of(answer.time)[0]:.2f} s after {mark_of(answer.time)[1]}, {answer.took:.0f} ms")
@@ -161,7 +169,7 @@ def judge(options):
 
 
 def report(options, answers, failed, converged, marks, mark_of):
-    seconds = answers[-1].time - answers[0].time
+    seconds = max(answers[-1].time - answers[0].time, 1)
     print(f"{len(answers)} requests in {seconds:.0f} s ({len(answers) / seconds:.0f}/s), {len(failed)} failed")
     phases = collections.defaultdict(list)
     for answer in answers:
@@ -188,6 +196,7 @@ def main():
     sending.add_argument("--record", required=True)
     judging = commands.add_parser("judge")
     judging.add_argument("--record", required=True)
+    judging.add_argument("--target", action="append", required=True)
     judging.add_argument("--mark", action="append", default=[])
     judging.add_argument("--expect", action="append", required=True)
     judging.add_argument("--converged", action="append", default=[])

@@ -25,6 +25,7 @@ impl Manager {
             self.watches.keys().filter(|one| hidden::is_of(one, &namespace)).cloned().collect();
         for source in sources {
             self.store.replace(&source, Vec::new());
+            self.relists.ended(&source);
             if self.watches.get(&source).is_some_and(|running| running.is_listed)
                 && let Some(running) = self.watches.remove(&source)
             {

@@ -275,20 +275,23 @@ impl Manager {
     /// Takes what a watch reports.
     fn take(&mut self, message: Message) {
         let Message { source, what } = message;
+        self.relists.observe(self.api.news().generation, now());
         // A watch that was ended may still have sent something.
         let Some(running) = self.watches.get_mut(&source) else { return };
         let is_change = matches!(what, What::Applied(_) | What::Deleted(_));
         match what {
-            What::Listed(items) => {
+            What::Listed(items, generation) => {
                 // Ports are allocated once all Services that Weir made are known.
                 self.store.dirty.has_surroundings |=
                     source.kind == Kind::OwnService && !running.is_listed;
                 running.is_listed = true;
                 running.is_left_out = false;
                 running.failures = 0;
-                self.relists.listed(&source, now());
+                self.relists.listed(&source, generation, now());
                 self.list(&source, items);
             }
+            What::Checked(generation) => self.relists.checked(&source, generation),
+            What::Interrupted => self.relists.interrupted(&source),
             What::Followed => running.succeeded(),
             What::Applied(item) => match self.hidden.of(&source) {
                 Some(hidden) => drop(hidden.insert(item.key.clone(), *item)),
@@ -300,9 +303,7 @@ impl Manager {
             },
             What::Failed(failure) => {
                 self.health.last_error = Some(Arc::clone(&failure.line));
-                if running.is_listed {
-                    self.relists.failed(&source, &failure);
-                }
+                self.relists.failed(&source, &failure);
                 running.failed(failure);
                 if source.kind.is_optional() {
                     self.leave_out(now());
@@ -377,8 +378,10 @@ impl Manager {
         self.set_pod_namespaces();
         self.set_references();
         if self.is_complete {
-            if let Some(end) = self.relists.held_until(began) {
+            self.relists.observe(self.api.news().generation, began);
+            if let Some(end) = self.relists.end() {
                 self.resolve_at = Some(end);
+                self.publish_pods();
                 return;
             }
             if self.holds_back(began) {

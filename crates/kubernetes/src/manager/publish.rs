@@ -110,9 +110,17 @@ impl Manager {
         }
     }
 
-    /// Publishes Pods that have changed, and those of Services that are newly used.
+    /// Publishes Pods that have changed, and those of Services that are newly used. Pods that were listed after an outage
+    /// wait for the rest of that state: a Service that exists no more has no Pods.
     pub(super) fn publish_pods(&mut self) {
-        let dirty = std::mem::take(&mut self.store.dirty.slices);
+        let all = std::mem::take(&mut self.store.dirty.slices);
+        let is_kept = |service: &Key| {
+            let source = |namespace| Source { kind: Kind::EndpointSlice, namespace };
+            self.relists.is_of_next_state(&source(None))
+                || self.relists.is_of_next_state(&source(Some(Arc::clone(&service.namespace))))
+        };
+        let (kept, dirty): (BTreeSet<Key>, BTreeSet<Key>) = all.into_iter().partition(is_kept);
+        self.store.dirty.slices = kept;
         let before = Arc::clone(&self.outputs.pods.borrow());
         let zone = self.settings.zone.as_deref();
         let mut is_changed = before.len() != self.used.len();

@@ -52,6 +52,8 @@ pub(crate) struct Faults {
     pub(crate) held: BTreeSet<String>,
     /// Watches of this plural end at once.
     pub(crate) early: Option<String>,
+    /// The connections of watches of this plural are closed.
+    pub(crate) cut: Option<String>,
 }
 
 #[derive(Default)]
@@ -270,7 +272,7 @@ impl Cluster {
             let mut lines = String::new();
             {
                 let state = self.state.lock().unwrap();
-                if state.faults.is_down {
+                if state.faults.is_down || state.faults.cut.as_deref() == Some(plural) {
                     return;
                 }
                 if version < state.data.oldest {

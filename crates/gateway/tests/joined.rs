@@ -60,16 +60,17 @@ fn read<T: DeserializeOwned>(object: Value) -> Arc<T> {
     Arc::new(serde_json::from_value(object).unwrap())
 }
 
-/// A route whose host, path, Service, age and listener are drawn.
+/// A route whose host, path, Service, age and parent are drawn.
 fn http_route(name: &str, rng: &mut fastrand::Rng) -> Arc<HttpRoute> {
-    let mut rule = || {
+    let mut rule = |name: &str| {
         json!({
+            "name": name,
             "matches": [{"path": {"type": "PathPrefix", "value": format!("/{}", rng.u8(0..2))}}, {}],
             "backendRefs": [{"name": format!("s{}", rng.u8(0..5)), "port": 80}]
         })
     };
-    let rules = [rule(), rule()];
-    let mut parent = json!({"name": "gw"});
+    let rules = [rule("first"), rule("second")];
+    let mut parent = json!({"name": if rng.u8(0..8) == 0 { "absent" } else { "gw" }});
     if rng.bool() {
         parent["sectionName"] = json!(["a", "b", "c"][rng.usize(0..3)]);
     }
@@ -152,11 +153,16 @@ fn service_policy(name: &str, rng: &mut fastrand::Rng) -> Arc<ServicePolicy> {
     }))
 }
 
-/// A policy for one or two of the routes. What it states is drawn.
+/// A policy for one or two of the routes, or rules of them. What it states is drawn.
 fn route_policy(name: &str, rng: &mut fastrand::Rng) -> Arc<RoutePolicy> {
     let mut target = || {
         let name = format!("r{}", rng.u8(0..12));
-        json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": name})
+        let mut target =
+            json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": name});
+        if rng.u8(0..3) == 0 {
+            target["sectionName"] = json!(["first", "absent"][rng.usize(0..2)]);
+        }
+        target
     };
     let targets = [target(), target()];
     let mut spec = json!({

@@ -35,6 +35,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use identity::CostBounds;
 use model::Material;
 
 pub use diagnostic::{Diagnostic, Label, Severity, Span, Subject, nearest, quote};
@@ -106,6 +107,11 @@ pub trait Surroundings {
     /// Returns whether there may be a fleet that the text does not tell of.
     fn may_have_fleet(&self) -> bool {
         false
+    }
+
+    /// Returns what the verification of a user's password may cost.
+    fn password_bounds(&self) -> &'static CostBounds {
+        &CostBounds::OPERATOR
     }
 
     /// Returns seconds since 1970-01-01 UTC, for checking certificates. `None`: unknown, and their

@@ -16,6 +16,8 @@ use model::{
 use serde_json::{Map, Value, json};
 
 const USERS: &str = "ada:$2y$05$abcdefghijklmnopqrstuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu\n";
+const COSTLY: &str = "ada:$2y$13$abcdefghijklmnopqrstuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu\n\
+    bob:$argon2id$v=19$m=131072,t=1,p=1$c2FsdCBvZiBhIHVzZXIuLg$wkk0SOIzhVZmVOfVYx7cbQuLhpODW/cuU4d6fwKAjWk\n";
 const KEYS: &str =
     r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
 
@@ -32,6 +34,7 @@ fn material(reference: Reference<'_>) -> Result<Material, String> {
     };
     let text = match reference {
         Reference::UsersSecret("staff") => USERS.to_owned(),
+        Reference::UsersSecret("costly") => COSTLY.to_owned(),
         Reference::KeysConfigMap("keys") => KEYS.to_owned(),
         Reference::UsersSecret("broken") | Reference::KeysConfigMap("broken") => "?".to_owned(),
         Reference::SystemAuthorities => authorities(),
@@ -449,13 +452,58 @@ fn long_and_deep_policies_are_refused() {
             map.remove("check");
         }
     }
-    let long = "x".repeat(300 * 1024);
-    let many: Vec<Value> = (0..5000).map(|_| json!(200)).collect();
-    for check in [deep, json!({ "expectBody": long }), json!({ "expect": many })] {
-        let mistakes = ServiceTerms::read(&spec(json!({ "check": check }))).unwrap_err();
-        in_words_of_policies(&mistakes);
-        assert!(mistakes.len() <= 16, "{mistakes:?}");
+    let mistakes = ServiceTerms::read(&spec(json!({ "check": deep }))).unwrap_err();
+    in_words_of_policies(&mistakes);
+    let too_long = "spec: the policy is too long: at most 4096 entries of lists and objects, and 64 KiB of text\n";
+    for check in [
+        json!({ "expectBody": "x".repeat(1_500_000) }),
+        json!({ "expect": vec![200; 5000] }),
+        json!({ "expect": vec![vec![200; 50]; 100] }),
+    ] {
+        let long = spec(json!({ "check": check }));
+        assert_eq!(mistakes_of(&ServiceTerms::read(&long).unwrap_err()), too_long);
+        assert_eq!(mistakes_of(&RouteTerms::read(&long, &material).unwrap_err()), too_long);
     }
+    let check = json!({
+        "expectBody": "x".repeat(4097),
+        "expect": vec![200; 65],
+        "header": (0..65).map(|n| (format!("X-{n}"), json!("a"))).collect::<Map<_, _>>(),
+    });
+    let mistakes = ServiceTerms::read(&spec(json!({ "check": check }))).unwrap_err();
+    in_words_of_policies(&mistakes);
+    let shown = "spec.check.expectBody: too long: at most 4096 characters\n\
+         spec.check.expect: at most 64 entries, not 65\n\
+         spec.check.header: at most 64 entries, not 65\n";
+    assert_eq!(mistakes_of(&mistakes), shown);
+    let name = json!({ "check": { "expectJson": { "y".repeat(4097): "a" } } });
+    let shown = format!(
+        "spec.check.expectJson[\"{}…\"]: too long: at most 4096 characters\n",
+        "y".repeat(60)
+    );
+    assert_eq!(mistakes_of(&ServiceTerms::read(&spec(name)).unwrap_err()), shown);
+}
+
+/// Every key is wrong: how many mistakes are found must not depend on how many there are.
+#[test]
+fn reading_stops_at_a_bounded_number_of_mistakes() {
+    let wrong = |name: &str| (format!("{name}{}", "x".repeat(9)), json!({ "a": [1] }));
+    let many = (0..1000).map(|n| wrong(&format!("k{n}"))).collect::<Map<_, _>>();
+    let limits: Vec<_> = (0..64).map(|_| json!({ "requests": 0, "per": "0s", "by": 1 })).collect();
+    let of_limits = spec(json!({ "rateLimit": limits, "compress": many.clone() }));
+    for mistakes in [
+        ServiceTerms::read(&many).unwrap_err(),
+        RouteTerms::read(&many, &material).unwrap_err(),
+        RouteTerms::read(&of_limits, &material).unwrap_err(),
+    ] {
+        in_words_of_policies(&mistakes);
+        assert!(mistakes.len() <= 16, "{}", mistakes.len());
+    }
+    let no_material = |reference: Reference<'_>| -> Result<Material, String> {
+        panic!("{reference:?} is read although reading has stopped")
+    };
+    let mut stopped = many;
+    stopped.insert("authentication".to_owned(), json!({ "basic": { "usersSecret": "staff" } }));
+    assert_eq!(RouteTerms::read(&stopped, &no_material).unwrap_err().len(), 16);
 }
 
 /// Asserts that a schema is structural.
@@ -489,6 +537,8 @@ fn is_structural(node: &Value, at: &str) {
             | "maximum"
             | "minLength"
             | "maxLength"
+            | "maxItems"
+            | "maxProperties"
             | "pattern"
             | "description"
             | "x-kubernetes-preserve-unknown-fields"
@@ -503,6 +553,8 @@ fn accepts(node: &Value, value: &Value) -> bool {
     let number = value.as_f64().unwrap_or_default();
     let is_within = node["minimum"].as_f64().is_none_or(|min| min <= number)
         && node["maximum"].as_f64().is_none_or(|max| number <= max);
+    let has_at_most =
+        |bound: &str, length: usize| node[bound].as_u64().is_none_or(|max| length as u64 <= max);
     let is_listed = node["enum"].as_array().is_none_or(|all| all.contains(value));
     let has_required = |value: &Map<String, Value>| {
         let required = node["required"].as_array().into_iter().flatten();
@@ -510,19 +562,22 @@ fn accepts(node: &Value, value: &Value) -> bool {
     };
     is_listed
         && match (node["type"].as_str(), value) {
-            (None, Value::String(_) | Value::Number(_)) => true,
+            (None, Value::String(_)) => true,
+            (None, Value::Number(_)) => is_within,
             (None, _) => node.get("x-kubernetes-preserve-unknown-fields").is_some(),
             (Some("boolean"), value) => value.is_boolean(),
-            (Some("string"), value) => value.is_string(),
+            (Some("string"), Value::String(text)) => has_at_most("maxLength", text.chars().count()),
             (Some("integer"), value) => number.fract() == 0.0 && value.is_number() && is_within,
             (Some("number"), value) => value.is_number() && is_within,
             (Some("array"), Value::Array(items)) => {
-                items.iter().all(|item| accepts(&node["items"], item))
+                has_at_most("maxItems", items.len())
+                    && items.iter().all(|item| accepts(&node["items"], item))
             }
             (Some("object"), Value::Object(entries)) => {
                 let of =
                     |name: &str| node["properties"].get(name).or(node.get("additionalProperties"));
                 has_required(entries)
+                    && has_at_most("maxProperties", entries.len())
                     && entries.iter().all(|(name, value)| {
                         of(name).is_some_and(|node| value.is_null() || accepts(node, value))
                     })

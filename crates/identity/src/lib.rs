@@ -63,4 +63,4 @@ pub use keys::{BadKeySet, KeySet, Secrets, Skipped};
 pub use refetch::{Refetch, RefetchRules};
 pub use success_cache::{Lookup, SuccessCache, Ticket};
 pub use token::{Claim, Claims, Denied, Rules};
-pub use users::{Mistake, Users, Verdict};
+pub use users::{CostBounds, Mistake, Users, Verdict};

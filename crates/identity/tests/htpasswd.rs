@@ -3,7 +3,7 @@
 
 use identity::Verdict::{Accepted, PasswordTooLong, UnknownUser, WrongPassword};
 use identity::users::{FILE_MAX_BYTES, MISTAKES_MAX, USERS_MAX};
-use identity::{Mistake, Users};
+use identity::{CostBounds, Mistake, Users};
 
 /// Passwords, users and lines of `data/htpasswd.txt`.
 fn cases() -> Vec<(Vec<u8>, String, String)> {
@@ -156,6 +156,35 @@ fn hashes_that_cost_too_much_are_refused() {
     ] {
         let message = refused(&hash);
         assert!(message.contains(words) && message.contains("make the hash again"), "{message}");
+    }
+}
+
+#[test]
+fn hashes_of_tenants_may_cost_less() {
+    for (max, beyond, words) in [
+        (BCRYPT.replace("$05$", "$12$"), BCRYPT.replace("$05$", "$13$"), "maximum of 12 here"),
+        (
+            ARGON2.replace("m=1024,t=2", "m=65536,t=4"),
+            ARGON2.replace("m=1024,t=2", "m=65536,t=5"),
+            "memory times passes (m * t) is 327680, above the maximum of 262144 here",
+        ),
+        (
+            ARGON2.replace("m=1024,t=2", "m=65536,t=1"),
+            ARGON2.replace("m=1024,t=2", "m=65537,t=1"),
+            "maximum of 65536 here",
+        ),
+        (
+            SHA256.replace("$5$", "$5$rounds=250000$"),
+            SHA256.replace("$5$", "$5$rounds=250001$"),
+            "maximum of 250000 rounds here",
+        ),
+    ] {
+        let parse =
+            |hash: &str| Users::parse_within(format!("u:{hash}").as_bytes(), &CostBounds::TENANT);
+        assert!(parse(&max).is_ok(), "{max}");
+        let message = parse(&beyond).unwrap_err().remove(0).message;
+        assert!(message.contains(words) && message.contains("shares threads"), "{message}");
+        assert!(Users::parse(format!("u:{beyond}").as_bytes()).is_ok(), "{beyond}");
     }
 }
 

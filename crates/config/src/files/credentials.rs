@@ -61,7 +61,7 @@ impl Reader<'_> {
                     .help(format!("`chmod o= {shown}` keeps them out"));
             self.problems.report(diagnostic.on_machine());
         }
-        match Users::parse(&material.bytes) {
+        match Users::parse_within(&material.bytes, self.surroundings.password_bounds()) {
             Ok(users) => {
                 if users.is_empty() {
                     self.warn(at, format!("no users in {shown}"), "no one can log in");

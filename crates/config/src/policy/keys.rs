@@ -3,8 +3,14 @@
 //! Every key of a table in [`RULES`] is permitted, forbidden or renamed. Of the other tables below a permitted key,
 //! every key is permitted.
 
+use std::time::Duration;
+
+use model::units::{show_duration, show_size};
+use serde_json::Value;
+
 use crate::diagnostic::{nearest, quote};
 use crate::schema::spec::{KeySpec, TableSpec};
+use crate::units::{duration, size};
 
 /// A key that policies state in a form of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +52,9 @@ const OPERATOR: &str = "only the operator of the balancer states this, in its co
 const OF_ROUTE: &str = "the HTTPRoute or GRPCRoute states this";
 const FILE: &str = "policies name no files";
 const ACTION: &str = "policies have nothing called: autoscalers of Kubernetes read the number";
+
+/// Of longer names, no similar key is looked for.
+const NAME_COMPARED_MAX_BYTES: usize = 64;
 
 pub(super) const RULES: &[Rules] = &[
     Rules {
@@ -144,6 +153,12 @@ pub(super) const RULES: &[Rules] = &[
         own: &[("authenticate", Own::Authentication)],
     },
     Rules {
+        path: "route.rate_limit",
+        permitted: &["name", "requests", "per", "burst", "wait_max", "by", "headers"],
+        forbidden: &[("scope", OPERATOR)],
+        own: &[],
+    },
+    Rules {
         path: "authentication.NAME",
         permitted: &["realm", "basic", "jwt", "forward", "forward_credentials"],
         forbidden: &[],
@@ -190,6 +205,71 @@ pub(super) const RULES: &[Rules] = &[
     },
 ];
 
+/// A bound that is tighter in policies than in files: what a policy states costs everyone memory, connections or probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limit {
+    DurationMin(Duration),
+    DurationMax(Duration),
+    IntegerMax(u32),
+    SizeMax(u32),
+}
+
+/// By the path of the table and the name of the key.
+pub(super) const LIMITS: &[(&str, &str, Limit)] = &[
+    ("service.NAME", "idle_connections_max", Limit::IntegerMax(1024)),
+    ("service.NAME.queue", "length_max", Limit::IntegerMax(10_000)),
+    ("service.NAME.queue", "wait_max", Limit::DurationMax(Duration::from_mins(1))),
+    ("service.NAME.check", "interval", Limit::DurationMin(Duration::from_secs(1))),
+    ("service.NAME.retries", "max", Limit::IntegerMax(5)),
+    ("service.NAME.retries", "body_kept_max", Limit::SizeMax(1_000_000)),
+    ("route.rate_limit", "wait_max", Limit::DurationMax(Duration::from_secs(10))),
+];
+
+impl Limit {
+    /// Returns the limit of a key.
+    pub(super) fn of(spec: &TableSpec, key: &KeySpec) -> Option<Limit> {
+        let is_meant = |(path, name, _): &&(&str, &str, _)| *path == spec.path && *name == key.name;
+        LIMITS.iter().find(is_meant).map(|(_, _, limit)| *limit)
+    }
+
+    /// Returns whether a value is within the limit. The reader refuses values of other types.
+    pub(super) fn permits(self, value: &Value) -> bool {
+        match (self, value) {
+            (Limit::IntegerMax(max) | Limit::SizeMax(max), Value::Number(number)) => {
+                number.as_f64().is_none_or(|number| number <= f64::from(max))
+            }
+            (Limit::SizeMax(max), Value::String(text)) => {
+                size(text).map_or(true, |bytes| bytes <= u64::from(max))
+            }
+            (Limit::DurationMax(max), Value::String(text)) => {
+                duration(text).map_or(true, |duration| duration <= max)
+            }
+            (Limit::DurationMin(min), Value::String(text)) => {
+                duration(text).map_or(true, |duration| duration >= min)
+            }
+            _ => true,
+        }
+    }
+
+    /// Returns the greatest number that a schema can state.
+    pub(super) fn number_max(self) -> Option<u32> {
+        match self {
+            Limit::IntegerMax(max) | Limit::SizeMax(max) => Some(max),
+            Limit::DurationMin(_) | Limit::DurationMax(_) => None,
+        }
+    }
+
+    /// Returns it in words: `at most 1m`.
+    pub(super) fn words(self) -> String {
+        match self {
+            Limit::DurationMin(min) => format!("at least {}", show_duration(min)),
+            Limit::DurationMax(max) => format!("at most {}", show_duration(max)),
+            Limit::IntegerMax(max) => format!("at most {max}"),
+            Limit::SizeMax(max) => format!("at most {}", show_size(u64::from(max))),
+        }
+    }
+}
+
 /// A key as policies state it.
 pub(super) struct PolicyKey {
     pub(super) name: String,
@@ -228,7 +308,9 @@ pub(super) fn find(spec: &TableSpec, name: &str) -> Result<PolicyKey, String> {
         return Err(format!("unknown key {}; write `{}`", quote(name), own.name()));
     }
     let names: Vec<_> = permitted(spec).map(|known| known.name).collect();
-    let help = match nearest(name, names.iter().map(String::as_str)) {
+    // Comparing takes as long as both names are.
+    let compared = if name.len() <= NAME_COMPARED_MAX_BYTES { names.as_slice() } else { &[] };
+    let help = match nearest(name, compared.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known keys: {}", names.join(", ")),
     };
@@ -252,7 +334,7 @@ pub(super) fn camel_case(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::spec::Kind;
+    use crate::schema::spec::{Absent, Kind};
     use crate::schema::{AUTHENTICATION, ROUTE, SERVICE};
 
     #[test]
@@ -303,6 +385,36 @@ mod tests {
                 assert!(!words.contains(word), "{}: {words}", known.name);
                 assert!(!known.key.name.split('_').any(|part| part == word), "{}", known.name);
             }
+        }
+    }
+
+    #[test]
+    fn limits_are_tighter_than_those_of_files_and_permit_the_defaults() {
+        let tables = [&SERVICE, &ROUTE, &AUTHENTICATION].into_iter().flat_map(TableSpec::tables);
+        let tables: Vec<_> = tables.collect();
+        for (path, name, limit) in LIMITS {
+            let spec = tables.iter().find(|table| table.path == *path);
+            let key =
+                spec.and_then(|spec| spec.key(name)).unwrap_or_else(|| panic!("{path} {name}"));
+            assert_eq!(Limit::of(spec.unwrap(), key), Some(*limit), "{path}.{name} stands once");
+            let (is_tighter, has_default) = match (key.kind, *limit, key.absent) {
+                (Kind::Integer { max, .. }, Limit::IntegerMax(limit), Absent::Integer(default))
+                | (Kind::Size { max, .. }, Limit::SizeMax(limit), Absent::Size(default)) => {
+                    (u64::from(limit) < max, default <= u64::from(limit))
+                }
+                (
+                    Kind::Duration { min, .. },
+                    Limit::DurationMin(limit),
+                    Absent::Duration(default),
+                ) => (limit > min, default >= limit),
+                (
+                    Kind::Duration { max, .. },
+                    Limit::DurationMax(limit),
+                    Absent::Duration(default),
+                ) => (limit < max, default <= limit),
+                other => panic!("{path}.{name}: {other:?}"),
+            };
+            assert!(is_tighter && has_default, "{path}.{name}");
         }
     }
 

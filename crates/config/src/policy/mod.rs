@@ -5,6 +5,7 @@
 //! written twice. Nothing in a policy is substituted, and no policy reads a file.
 
 mod keys;
+mod keys_url;
 mod route;
 mod schema;
 mod service;
@@ -13,6 +14,7 @@ mod words;
 
 use std::path::Path;
 
+use identity::CostBounds;
 use model::{Material, Snapshot};
 use serde_json::{Map, Value};
 
@@ -109,6 +111,10 @@ impl Surroundings for References<'_> {
         true
     }
 
+    fn password_bounds(&self) -> &'static CostBounds {
+        &CostBounds::TENANT
+    }
+
     fn now_s(&self) -> Option<i64> {
         None
     }
@@ -119,6 +125,10 @@ fn snapshot(
     tables: Tables,
     material: &dyn Fn(Reference<'_>) -> Result<Material, String>,
 ) -> Result<Snapshot, Vec<Mistake>> {
+    // Nothing was read after the last mistake.
+    if tables.is_full() {
+        return Err(tables.mistakes);
+    }
     const MAIN: &str = "[[listener]]\naddress = \"127.0.0.1:1\"\n";
     // In an addition nothing is substituted.
     let addition = Addition { name: "a policy".to_owned(), text: tables.text.as_str().into() };
@@ -142,14 +152,15 @@ fn mistakes(tables: Tables, report: &Report) -> Vec<Mistake> {
         let path = tables.path_of(span);
         let is_known = |known: &Mistake| known.path == path;
         // What seems missing may be what the tables could not have.
-        if tables.strange.iter().any(|strange| strange == path)
-            || tables.mistakes.iter().any(is_known)
-        {
+        if tables.strange.contains(path) || tables.mistakes.iter().any(is_known) {
             continue;
         }
         let mistake = Mistake { path: path.to_owned(), problem: words::problem(error) };
-        if mistakes.len() < MISTAKES_MAX && !mistakes.contains(&mistake) {
+        if !mistakes.contains(&mistake) {
             mistakes.push(mistake);
+        }
+        if mistakes.len() == MISTAKES_MAX {
+            break;
         }
     }
     if mistakes.is_empty() {

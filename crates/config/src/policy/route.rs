@@ -1,17 +1,18 @@
 //! Reads the spec of a `RoutePolicy`, and sets what it states in the filters of a route.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use model::{
-    Action, Authentication, AuthenticationId, AuthenticationScheme, Compression, HttpUrl,
-    KeySource, Material, RateLimit, RequestFilter, ResponseFilter, ServiceId, Snapshot,
+    Action, Authentication, AuthenticationId, AuthenticationScheme, Compression, KeySource,
+    Material, RateLimit, RequestFilter, ResponseFilter, ServiceId, Snapshot,
 };
 use serde_json::{Map, Value};
 
-use super::tables::{BACKEND, Tables};
-use super::{IDENTITY_FIELDS_HELP, Mistake, Reference, at, is_identity_field, not_built, snapshot};
+use super::tables::{BACKEND, Tables, too_long};
+use super::{
+    IDENTITY_FIELDS_HELP, Mistake, Reference, at, is_identity_field, keys_url, not_built, snapshot,
+};
 use crate::build::request_filters;
 use crate::diagnostic::quote;
 use crate::schema::ROUTE;
@@ -89,6 +90,9 @@ impl RouteTerms {
         spec: &Map<String, Value>,
         material: &dyn Fn(Reference<'_>) -> Result<Material, String>,
     ) -> Result<RouteTerms, Vec<Mistake>> {
+        if let Some(mistake) = too_long(spec) {
+            return Err(vec![mistake]);
+        }
         let mut tables = Tables::default();
         let _ = writeln!(
             tables.text,
@@ -109,7 +113,7 @@ impl RouteTerms {
             .next()
             .map(|authentication| AuthenticationTerms { authentication, states_realm, backend });
         let of_authentication = authentication.as_ref();
-        let mistake = of_authentication.and_then(keys_of_this_machine);
+        let mistake = of_authentication.and_then(unfit_keys_url);
         if let Some(mistake) = mistake.or_else(|| of_authentication.and_then(fields_of_others)) {
             return Err(vec![mistake]);
         }
@@ -169,31 +173,12 @@ fn fields_of_others(terms: &AuthenticationTerms) -> Option<Mistake> {
     Some(Mistake { path: "spec.authentication".to_owned(), problem })
 }
 
-/// Returns the mistake that keys are fetched from the balancer's own machine, which is not the namespace's.
-fn keys_of_this_machine(terms: &AuthenticationTerms) -> Option<Mistake> {
+/// Returns the mistake that keys are fetched from where a policy may not send the balancer.
+fn unfit_keys_url(terms: &AuthenticationTerms) -> Option<Mistake> {
     let AuthenticationScheme::Token(rules) = &terms.authentication.scheme else { return None };
     let KeySource::Issuer(peer) = &rules.keys else { return None };
-    is_of_this_host(&peer.url).then(|| Mistake {
+    keys_url::problem(&peer.url).map(|problem| Mistake {
         path: "spec.authentication.jwt.keysUrl".to_owned(),
-        problem: "this is an address of the balancer's own host; write the address of a server"
-            .to_owned(),
+        problem: problem.to_owned(),
     })
-}
-
-/// Returns whether a URL leads to this host, or to what only this host can reach.
-fn is_of_this_host(url: &HttpUrl) -> bool {
-    let authority = url.authority();
-    let address = authority.parse::<SocketAddr>().map(|address| address.ip());
-    let alone = authority.trim_start_matches('[').trim_end_matches(']');
-    let address = address.or_else(|_| alone.parse::<IpAddr>());
-    let host = authority.split(':').next().unwrap_or_default().trim_end_matches('.');
-    let host = host.to_ascii_lowercase();
-    let is_local = |address: IpAddr| match address.to_canonical() {
-        IpAddr::V4(it) => it.is_loopback() || it.is_unspecified() || it.is_link_local(),
-        IpAddr::V6(it) => it.is_loopback() || it.is_unspecified() || it.is_unicast_link_local(),
-    };
-    url.is_of_this_machine()
-        || address.is_ok_and(is_local)
-        || host == "localhost"
-        || host.ends_with(".localhost")
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::keys::{Own, PolicyKey, permitted};
-use super::tables::table_of;
+use super::keys::{Limit, Own, PolicyKey, permitted};
+use super::tables::{ENTRIES_MAX, TEXT_MAX_CHARS, table_of};
 use super::words::in_policy;
 use crate::schema::spec::{Absent, Kind as KeyKind, TableSpec};
 use crate::schema::{AUTHENTICATION, DURATION, ROUTE, SERVICE, SIZE};
@@ -36,6 +36,9 @@ fn table(spec: &TableSpec) -> Value {
             None => of_kind(&known.key.kind),
             Some(own) => of_own(own),
         };
+        if let Some(max) = Limit::of(spec, known.key).and_then(Limit::number_max) {
+            schema["maximum"] = json!(max);
+        }
         let is_required = matches!(known.key.absent, Absent::Required);
         schema["description"] = Value::String(description(spec, &known));
         if is_required {
@@ -71,6 +74,9 @@ fn description(spec: &TableSpec, known: &PolicyKey) -> String {
     };
     // Writing to a string cannot fail.
     let _ = write!(description, " Default: {default}.");
+    if let Some(limit) = Limit::of(spec, key) {
+        let _ = write!(description, " Must be {}.", limit.words());
+    }
     description
 }
 
@@ -78,7 +84,9 @@ fn of_kind(kind: &KeyKind) -> Value {
     match *kind {
         KeyKind::Boolean => json!({ "type": "boolean" }),
         KeyKind::Choice(words) => json!({ "type": "string", "enum": words }),
-        KeyKind::Duration { .. } => json!({ "type": "string", "pattern": DURATION }),
+        KeyKind::Duration { .. } => {
+            json!({ "type": "string", "pattern": DURATION, "maxLength": TEXT_MAX_CHARS })
+        }
         KeyKind::Integer { min, max } => {
             json!({ "type": "integer", "format": "int64", "minimum": min, "maximum": max })
         }
@@ -87,13 +95,21 @@ fn of_kind(kind: &KeyKind) -> Value {
             json!({ "type": "number", "minimum": min, "maximum": max })
         }
         KeyKind::Number { min, .. } => json!({ "type": "number", "minimum": min }),
-        KeyKind::Size { .. } => json!({ "x-kubernetes-int-or-string": true, "pattern": SIZE }),
+        KeyKind::Size { .. } => {
+            json!({ "x-kubernetes-int-or-string": true, "pattern": SIZE, "maxLength": TEXT_MAX_CHARS })
+        }
         KeyKind::Text(form) => match form.pattern {
-            Some(pattern) => json!({ "type": "string", "pattern": pattern }),
-            None => json!({ "type": "string" }),
+            Some(pattern) => {
+                json!({ "type": "string", "pattern": pattern, "maxLength": TEXT_MAX_CHARS })
+            }
+            None => json!({ "type": "string", "maxLength": TEXT_MAX_CHARS }),
         },
-        KeyKind::List(of) => json!({ "type": "array", "items": of_kind(of) }),
-        KeyKind::Map(_, of) => json!({ "type": "object", "additionalProperties": of_kind(of) }),
+        KeyKind::List(of) => {
+            json!({ "type": "array", "items": of_kind(of), "maxItems": ENTRIES_MAX })
+        }
+        KeyKind::Map(_, of) => {
+            json!({ "type": "object", "additionalProperties": of_kind(of), "maxProperties": ENTRIES_MAX })
+        }
         KeyKind::Table(spec) => table(spec),
         // Several forms: a schema that is structural cannot tell them apart.
         KeyKind::OneOrMore(_)

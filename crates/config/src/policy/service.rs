@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{Affinity, Balance, HttpVersion, Service};
 use serde_json::{Map, Value};
 
-use super::tables::{NAME, Tables};
+use super::tables::{NAME, Tables, too_long};
 use super::{Mistake, Reference, at, keys, not_built, snapshot};
 use crate::schema::SERVICE;
 
@@ -70,6 +70,9 @@ impl ServiceTerms {
     /// # Errors
     /// Every mistake in it.
     pub fn read(spec: &Map<String, Value>) -> Result<ServiceTerms, Vec<Mistake>> {
+        if let Some(mistake) = too_long(spec) {
+            return Err(vec![mistake]);
+        }
         let mut tables = Tables::default();
         let _ = writeln!(tables.text, "[service.{NAME}]");
         let spec = with_grpc_version(spec);

@@ -3,22 +3,28 @@
 //! Only keys of the schema become keys, as the schema writes them. Names and values that people choose become quoted
 //! texts, whatever is in them.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use serde_json::{Map, Number, Value};
 
-use super::keys::{self, Own, PolicyKey};
+use super::keys::{self, Limit, Own, PolicyKey};
 use super::{BackendRef, Mistake};
 use crate::diagnostic::quote;
 use crate::schema::AUTHENTICATION;
 use crate::schema::spec::{Kind, TableSpec};
 
-/// Maximum length of the tables.
-const TEXT_MAX_BYTES: usize = 256 * 1024;
+/// Maximum length of all names and texts of a policy. With [`ALL_ENTRIES_MAX`], it bounds how long reading takes: those who
+/// write policies share the balancer with others.
+const ALL_TEXT_MAX_BYTES: usize = 64 * 1024;
+/// Maximum number of entries of all lists and objects of a policy.
+const ALL_ENTRIES_MAX: usize = 4096;
 /// Maximum number of entries of a list or object.
-const ENTRIES_MAX: usize = 1024;
-/// Maximum number of mistakes that are reported.
+pub(super) const ENTRIES_MAX: usize = 64;
+/// Maximum length of a text.
+pub(super) const TEXT_MAX_CHARS: usize = 4096;
+/// Maximum number of mistakes that are reported. Nothing is read after the last one.
 pub(super) const MISTAKES_MAX: usize = 16;
 /// Larger whole numbers are not exact as JSON numbers with a fraction.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
@@ -28,19 +34,73 @@ pub(super) const NAME: &str = "policy";
 /// The service that stands for a [`BackendRef`].
 pub(super) const BACKEND: &str = "backend";
 
+/// How long a policy is.
+#[derive(Default)]
+struct Length {
+    /// Of all lists and objects.
+    entries: usize,
+    /// Of all names and texts.
+    text_bytes: usize,
+}
+
+impl Length {
+    /// Counts until it is too long.
+    fn of(spec: &Map<String, Value>) -> Length {
+        let mut length = Length::default();
+        let mut rest = Vec::new();
+        length.add_object(spec, &mut rest);
+        while !length.is_too_long()
+            && let Some(value) = rest.pop()
+        {
+            match value {
+                Value::String(text) => length.text_bytes += text.len(),
+                Value::Object(entries) => length.add_object(entries, &mut rest),
+                Value::Array(items) => {
+                    length.entries += items.len();
+                    if !length.is_too_long() {
+                        rest.extend(items);
+                    }
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        length
+    }
+
+    fn add_object<'a>(&mut self, object: &'a Map<String, Value>, rest: &mut Vec<&'a Value>) {
+        self.entries += object.len();
+        if !self.is_too_long() {
+            self.text_bytes += object.keys().map(String::len).sum::<usize>();
+            rest.extend(object.values());
+        }
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.entries > ALL_ENTRIES_MAX || self.text_bytes > ALL_TEXT_MAX_BYTES
+    }
+}
+
+/// Returns the mistake that a policy is too long to be read.
+pub(super) fn too_long(spec: &Map<String, Value>) -> Option<Mistake> {
+    let problem = format!(
+        "the policy is too long: at most {ALL_ENTRIES_MAX} entries of lists and objects, and {} KiB of text",
+        ALL_TEXT_MAX_BYTES / 1024
+    );
+    Length::of(spec).is_too_long().then(|| Mistake { path: "spec".to_owned(), problem })
+}
+
 /// The tables of a policy.
 #[derive(Default)]
 pub(super) struct Tables {
     pub(super) text: String,
     pub(super) mistakes: Vec<Mistake>,
     /// Paths of objects with keys that are not in the tables, so that something may seem missing there.
-    pub(super) strange: Vec<String>,
+    pub(super) strange: BTreeSet<String>,
     pub(super) users_secret: Option<String>,
     pub(super) keys_config_map: Option<String>,
     pub(super) backend: Option<BackendRef>,
     /// Bytes of the text, and the paths that they came from. Of two that overlap, the inner one comes first.
     places: Vec<(Range<usize>, String)>,
-    is_too_long: bool,
 }
 
 impl Tables {
@@ -71,24 +131,34 @@ impl Tables {
     }
 
     pub(super) fn mistake(&mut self, path: String, problem: String) {
-        if self.mistakes.len() < MISTAKES_MAX {
+        if !self.is_full() {
             self.mistakes.push(Mistake { path, problem });
         }
     }
 
+    /// Returns whether there are so many mistakes that nothing more is read: the tables are not complete.
+    pub(super) fn is_full(&self) -> bool {
+        self.mistakes.len() >= MISTAKES_MAX
+    }
+
     fn entry(&mut self, spec: &TableSpec, name: &str, value: &Value, path: &str, end: &str) {
         // As the API server has it: null is the same as absent.
-        if value.is_null() {
+        if value.is_null() || self.is_full() {
             return;
         }
         let at = below(path, name);
         let PolicyKey { key, own, .. } = match keys::find(spec, name) {
             Ok(known) => known,
             Err(problem) => {
-                self.strange.push(path.to_owned());
+                self.strange.insert(path.to_owned());
                 return self.mistake(at, problem);
             }
         };
+        if let Some(limit) = Limit::of(spec, key)
+            && !limit.permits(value)
+        {
+            self.mistake(at.clone(), format!("must be {} in a policy", limit.words()));
+        }
         let start = self.text.len();
         match own {
             None => {
@@ -100,7 +170,8 @@ impl Tables {
             Some(Own::Authentication) => return,
             Some(own) => {
                 let Some(stand_in) = self.own(own, value, &at) else {
-                    return self.strange.push(path.to_owned());
+                    self.strange.insert(path.to_owned());
+                    return;
                 };
                 self.text.push_str(key.name);
                 self.text.push_str(" = ");
@@ -112,6 +183,9 @@ impl Tables {
     }
 
     fn value(&mut self, kind: &Kind, value: &Value, path: &str) {
+        if self.is_full() {
+            return;
+        }
         match value {
             Value::Null => {
                 self.text.push_str("false");
@@ -171,25 +245,21 @@ impl Tables {
     }
 
     fn string(&mut self, text: &str, path: &str) {
-        if self.text.len() + text.len() <= TEXT_MAX_BYTES {
+        if text.chars().nth(TEXT_MAX_CHARS).is_none() {
             return self.text.push_str(&quoted(text));
         }
         self.text.push_str("\"\"");
-        self.too_long(path);
+        self.mistake(path.to_owned(), format!("too long: at most {TEXT_MAX_CHARS} characters"));
     }
 
     fn is_bounded(&mut self, entries: usize, path: &str) -> bool {
-        let is_bounded = entries <= ENTRIES_MAX && self.text.len() <= TEXT_MAX_BYTES;
+        let is_bounded = entries <= ENTRIES_MAX;
         if !is_bounded {
-            self.too_long(path);
+            self.strange.insert(path.to_owned());
+            let problem = format!("at most {ENTRIES_MAX} entries, not {entries}");
+            self.mistake(path.to_owned(), problem);
         }
         is_bounded
-    }
-
-    fn too_long(&mut self, path: &str) {
-        if !std::mem::replace(&mut self.is_too_long, true) {
-            self.mistake(path.to_owned(), "the policy is too long".to_owned());
-        }
     }
 
     /// Returns what stands in the tables for a key of policies. `None`: it has a mistake.
@@ -324,4 +394,64 @@ fn quoted(text: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::SERVICE;
+
+    fn object(entries: impl IntoIterator<Item = (String, Value)>) -> Map<String, Value> {
+        entries.into_iter().collect()
+    }
+
+    #[test]
+    fn counting_stops_where_a_policy_is_too_long() {
+        let many = object((0..100_000).map(|n| (format!("key-{n:08}"), json!(n))));
+        let nested = object([("check".to_owned(), json!(vec![vec![1; 100]; 5000]))]);
+        let lists = object([("check".to_owned(), json!(vec![vec![1; 100]; 1000]))]);
+        let long = object([("check".to_owned(), json!({ "expectBody": "x".repeat(1_500_000) }))]);
+        let name = object([("x".repeat(1_500_000), Value::Null)]);
+        for (spec, entries, text_bytes) in [
+            (many, 100_000, 0),
+            (nested, 5001, 5),
+            (lists, 4101, 5),
+            (long, 2, 1_500_015),
+            (name, 1, 1_500_000),
+        ] {
+            let length = Length::of(&spec);
+            assert_eq!((length.entries, length.text_bytes), (entries, text_bytes));
+            assert_eq!(too_long(&spec).unwrap().path, "spec");
+        }
+        assert!(
+            too_long(&object((0..ALL_ENTRIES_MAX).map(|n| (n.to_string(), json!(1))))).is_none()
+        );
+    }
+
+    #[test]
+    fn nothing_is_read_after_the_last_mistake() {
+        let unknown = (0..MISTAKES_MAX).map(|n| (format!("a{n:02}"), json!(1)));
+        let known = [("queue".to_owned(), json!({ "lengthMax": 1 }))];
+        let more = (0..4000).map(|n| (format!("z{n}"), json!("x")));
+        let spec = object(unknown.chain(known).chain(more));
+        let mut tables = Tables::default();
+        tables.lines(&SERVICE, &spec, "spec");
+        assert_eq!((tables.mistakes.len(), tables.strange.len()), (MISTAKES_MAX, 1));
+        assert!(tables.is_full() && tables.text.is_empty() && tables.places.is_empty());
+    }
+
+    #[test]
+    fn the_last_mistake_in_a_list_ends_it() {
+        let spec = object([
+            ("check".to_owned(), json!({ "expect": vec![Value::Null; ENTRIES_MAX] })),
+            ("slowStart".to_owned(), json!("3s")),
+        ]);
+        let mut tables = Tables::default();
+        tables.lines(&SERVICE, &spec, "spec");
+        assert_eq!(tables.mistakes.len(), MISTAKES_MAX);
+        assert_eq!(tables.text.matches("false").count(), MISTAKES_MAX);
+        assert!(!tables.text.contains("slow_start"), "{}", tables.text);
+    }
 }

@@ -23,6 +23,7 @@ const PHRASES: &[(&str, &str)] = &[
         "basic = { users_file = … }, jwt = { keys_file = … } or forward = { backendRef = …, path = … }",
     ),
     ("write keys_file = \"…\" or keys_url", "write keys_file = … or keys_url"),
+    ("wait_max, by, scope, headers", "wait_max, by, headers"),
     ("write symmetric_keys = true, or leave it out", "leave it out"),
     ("`service` is missing", "`backendRef` is missing"),
     ("needs `service`, a name", "needs `backendRef`, a Service with its port"),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::hash::Hash;
+use super::hash::{CostBounds, Hash};
 
 /// The largest file accepted.
 pub const FILE_MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -40,7 +40,10 @@ pub(super) struct Line<'a> {
 }
 
 /// Parses all lines.
-pub(super) fn parse(contents: &[u8]) -> Result<Vec<Line<'_>>, Vec<Mistake>> {
+pub(super) fn parse<'a>(
+    contents: &'a [u8],
+    bounds: &CostBounds,
+) -> Result<Vec<Line<'a>>, Vec<Mistake>> {
     if contents.len() > FILE_MAX_BYTES {
         let message = format!("the file is larger than the maximum of {FILE_MAX_BYTES} bytes");
         return Err(vec![Mistake { line: 1, message }]);
@@ -51,7 +54,7 @@ pub(super) fn parse(contents: &[u8]) -> Result<Vec<Line<'_>>, Vec<Mistake>> {
     let mut first_lines = HashMap::new();
     for (at, bytes) in contents.split(|&byte| byte == b'\n').enumerate() {
         let number = at + 1;
-        let parsed = parse_line(bytes).and_then(|line| {
+        let parsed = parse_line(bytes, bounds).and_then(|line| {
             let Some(line) = line else { return Ok(None) };
             let first = *first_lines.entry(line.user).or_insert(number);
             if first != number {
@@ -74,7 +77,7 @@ pub(super) fn parse(contents: &[u8]) -> Result<Vec<Line<'_>>, Vec<Mistake>> {
 }
 
 /// Returns nothing for an empty line and a comment.
-fn parse_line(bytes: &[u8]) -> Result<Option<Line<'_>>, String> {
+fn parse_line<'a>(bytes: &'a [u8], bounds: &CostBounds) -> Result<Option<Line<'a>>, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "the line is not UTF-8".to_owned())?;
     let text = text.trim_ascii_end();
     if text.is_empty() || text.starts_with('#') {
@@ -96,6 +99,6 @@ fn parse_line(bytes: &[u8]) -> Result<Option<Line<'_>>, String> {
         return Err("the user's name begins or ends with white space; remove it".to_owned());
     }
     let hash_text = rest.split(':').next().unwrap_or_default();
-    let hash = Hash::parse(hash_text)?;
+    let hash = Hash::parse(hash_text, bounds)?;
     Ok(Some(Line { user, hash, hash_text }))
 }

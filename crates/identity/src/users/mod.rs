@@ -10,6 +10,7 @@ use std::hint::black_box;
 use aws_lc_rs::digest::{Context, SHA256};
 
 pub use self::file::{FILE_MAX_BYTES, MISTAKES_MAX, Mistake, USER_MAX_BYTES, USERS_MAX};
+pub use self::hash::CostBounds;
 use self::hash::Hash;
 
 /// The longest password that is verified, for every form of hash. Bcrypt's own bound is 72 bytes.
@@ -82,7 +83,16 @@ impl Users {
     /// [`USER_MAX_BYTES`] or has control characters, and a hash that is not bcrypt, Argon2 or
     /// SHA-crypt, is damaged, or would take too long to verify.
     pub fn parse(contents: &[u8]) -> Result<Users, Vec<Mistake>> {
-        let lines = file::parse(contents)?;
+        Users::parse_within(contents, &CostBounds::OPERATOR)
+    }
+
+    /// As [`Users::parse`], with other bounds of what a verification may cost.
+    ///
+    /// # Errors
+    ///
+    /// As [`Users::parse`].
+    pub fn parse_within(contents: &[u8], bounds: &CostBounds) -> Result<Users, Vec<Mistake>> {
+        let lines = file::parse(contents, bounds)?;
         let mut all = Context::new(&SHA256);
         let mut entries = Vec::with_capacity(lines.len());
         let mut by_name = HashMap::with_capacity(lines.len());

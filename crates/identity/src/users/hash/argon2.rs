@@ -5,19 +5,13 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 
-use super::{damaged, same};
-
-/// The largest memory accepted. RFC 9106's second recommended option takes 64 MiB.
-const MEMORY_MAX_KIB: u32 = 256 * 1024;
+use super::{CostBounds, damaged, same};
 
 /// The most passes accepted.
 const PASSES_MAX: u32 = 64;
 
 /// The most lanes accepted. They are computed one after the other.
 const LANES_MAX: u32 = 16;
-
-/// The largest product of memory and passes accepted: about two seconds of processor time.
-const WORK_MAX_KIB: u32 = 1024 * 1024;
 
 /// Lengths of salts and hashes that are accepted.
 const SALT_BYTES: std::ops::RangeInclusive<usize> = 8..=64;
@@ -46,9 +40,9 @@ struct Parts {
 impl Argon2Hash {
     /// Parses the variants `argon2id`, `argon2i` and `argon2d`, versions 1.0 (`v=16`, or no `v`) and
     /// 1.3 (`v=19`).
-    pub(super) fn parse(text: &str) -> Result<Argon2Hash, String> {
+    pub(super) fn parse(text: &str, bounds: &CostBounds) -> Result<Argon2Hash, String> {
         let parts = split(text).ok_or_else(|| damaged("argon2"))?;
-        check_cost(&parts)?;
+        check_cost(&parts, bounds)?;
         let Parts { algorithm, version, memory_kib, passes, lanes, salt, hash } = parts;
         let params = Params::new(memory_kib, passes, lanes, Some(hash.len()))
             .map_err(|_| damaged("argon2"))?;
@@ -110,19 +104,20 @@ fn split(text: &str) -> Option<Parts> {
     })
 }
 
-fn check_cost(parts: &Parts) -> Result<(), String> {
+fn check_cost(parts: &Parts, of: &CostBounds) -> Result<(), String> {
     let work_kib = parts.memory_kib.saturating_mul(parts.passes);
     let bounds = [
-        ("memory (m)", parts.memory_kib, MEMORY_MAX_KIB),
+        ("memory (m)", parts.memory_kib, of.argon2_memory_max_kib),
         ("number of passes (t)", parts.passes, PASSES_MAX),
         ("number of lanes (p)", parts.lanes, LANES_MAX),
-        ("memory times passes (m * t)", work_kib, WORK_MAX_KIB),
+        ("memory times passes (m * t)", work_kib, of.argon2_work_max_kib),
     ];
     for (name, value, max) in bounds {
         if value > max {
             return Err(format!(
-                "the argon2 {name} is {value}, above the maximum of {max}; make the hash again with \
-                 a lower cost (m=65536,t=3,p=4)"
+                "the argon2 {name} is {value}, above the maximum of {max}{}; make the hash again with \
+                 a lower cost (m=65536,t=3,p=4)",
+                of.why
             ));
         }
     }

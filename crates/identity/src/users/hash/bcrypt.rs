@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::alphabet::BCRYPT;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig, general_purpose::NO_PAD};
 
-use super::{damaged, same};
+use super::{CostBounds, damaged, same};
 
 /// Bcrypt ignores what follows these bytes. Two passwords that differ only after them would have
 /// one hash, so longer ones are refused.
@@ -13,10 +13,6 @@ pub(super) const PASSWORD_MAX_BYTES: usize = 72;
 
 /// The smallest cost that bcrypt defines.
 const COST_MIN_LOG2: u32 = 4;
-
-/// The largest cost accepted: a verification takes one or two seconds of processor time. Each step
-/// doubles it.
-const COST_MAX_LOG2: u32 = 14;
 
 /// The last letter of the salt has four bits and that of the hash two bits that count for nothing.
 /// Some tools leave them set.
@@ -36,8 +32,8 @@ pub(crate) struct BcryptHash {
 impl BcryptHash {
     /// Parses `$2a$`, `$2b$` or `$2y$`, which differ in the faults of the tools that wrote them and
     /// not in the hash.
-    pub(super) fn parse(text: &str) -> Result<BcryptHash, String> {
-        BcryptHash::split(text).ok_or_else(|| damaged("bcrypt"))?.bounded()
+    pub(super) fn parse(text: &str, bounds: &CostBounds) -> Result<BcryptHash, String> {
+        BcryptHash::split(text).ok_or_else(|| damaged("bcrypt"))?.bounded(bounds)
     }
 
     fn split(text: &str) -> Option<BcryptHash> {
@@ -55,15 +51,16 @@ impl BcryptHash {
         Some(BcryptHash { cost_log2, salt, hash })
     }
 
-    fn bounded(self) -> Result<BcryptHash, String> {
+    fn bounded(self, bounds: &CostBounds) -> Result<BcryptHash, String> {
         let cost = self.cost_log2;
         if cost < COST_MIN_LOG2 {
             return Err(damaged("bcrypt"));
         }
-        if cost > COST_MAX_LOG2 {
+        let CostBounds { bcrypt_cost_max_log2: max, why, .. } = bounds;
+        if cost > *max {
             return Err(format!(
-                "the bcrypt cost {cost} is above the maximum of {COST_MAX_LOG2}, which takes \
-                 more than a second to verify; make the hash again with a lower cost (`htpasswd -B -C 12`)"
+                "the bcrypt cost {cost} is above the maximum of {max}{why}; make the hash again with \
+                 a lower cost (`htpasswd -B -C 12`)"
             ));
         }
         Ok(self)

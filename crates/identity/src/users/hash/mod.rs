@@ -9,6 +9,41 @@ pub(crate) use self::argon2::Argon2Hash;
 pub(crate) use self::bcrypt::BcryptHash;
 pub(crate) use self::sha_crypt::ShaCryptHash;
 
+/// What the verification of a password may cost at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CostBounds {
+    /// Argon2's memory. RFC 9106's second recommended option takes 64 MiB.
+    argon2_memory_max_kib: u32,
+    /// The product of Argon2's memory and passes.
+    argon2_work_max_kib: u32,
+    /// Bcrypt's cost. Each step doubles the time.
+    bcrypt_cost_max_log2: u32,
+    /// The rounds of SHA-crypt. passlib's default is 656,000.
+    sha_crypt_rounds_max: u32,
+    /// Follows the maximum in messages.
+    why: &'static str,
+}
+
+impl CostBounds {
+    /// For users that the balancer's operator lists: one or two seconds of processor time.
+    pub const OPERATOR: CostBounds = CostBounds {
+        argon2_memory_max_kib: 256 * 1024,
+        argon2_work_max_kib: 1024 * 1024,
+        bcrypt_cost_max_log2: 14,
+        sha_crypt_rounds_max: 1_000_000,
+        why: "",
+    };
+
+    /// For users that one of several tenants lists: a quarter of [`CostBounds::OPERATOR`].
+    pub const TENANT: CostBounds = CostBounds {
+        argon2_memory_max_kib: 64 * 1024,
+        argon2_work_max_kib: 256 * 1024,
+        bcrypt_cost_max_log2: 12,
+        sha_crypt_rounds_max: 250_000,
+        why: " here, because verifying passwords shares threads and memory with everyone",
+    };
+}
+
 /// A hash whose form is accepted and whose cost is within the bounds.
 ///
 /// Has no `Debug`: hashes are secrets.
@@ -31,13 +66,13 @@ impl Hash {
     ///
     /// A sentence for the person who wrote the file: the form is unknown, no longer safe, damaged,
     /// or its verification would cost too much. It never contains the hash.
-    pub(crate) fn parse(text: &str) -> Result<Hash, String> {
+    pub(crate) fn parse(text: &str, bounds: &CostBounds) -> Result<Hash, String> {
         if text.starts_with("$argon2") {
-            return Argon2Hash::parse(text).map(Hash::Argon2);
+            return Argon2Hash::parse(text, bounds).map(Hash::Argon2);
         }
         match text.get(..3) {
-            Some("$2a" | "$2b" | "$2y") => BcryptHash::parse(text).map(Hash::Bcrypt),
-            Some("$5$" | "$6$") => ShaCryptHash::parse(text).map(Hash::ShaCrypt),
+            Some("$2a" | "$2b" | "$2y") => BcryptHash::parse(text, bounds).map(Hash::Bcrypt),
+            Some("$5$" | "$6$") => ShaCryptHash::parse(text, bounds).map(Hash::ShaCrypt),
             _ => Err(refusal(text)),
         }
     }

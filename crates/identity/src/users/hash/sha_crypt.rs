@@ -4,14 +4,11 @@
 use sha_crypt::{Params, sha256_crypt, sha512_crypt};
 
 use super::super::PASSWORD_MAX_BYTES;
-use super::{damaged, same};
-
-/// The most rounds accepted: one or two seconds of processor time. passlib's default is 656,000.
-const ROUNDS_MAX: u32 = 1_000_000;
+use super::{CostBounds, damaged, same};
 
 /// Every round hashes the password once or twice, so a long one multiplies the cost. The most bytes
 /// that all rounds together hash because of it; passwords of 128 bytes are accepted in any case.
-const PASSWORD_WORK_MAX_BYTES: usize = 128 * ROUNDS_MAX as usize;
+const PASSWORD_WORK_MAX_BYTES: usize = 128 * 1_000_000;
 const PASSWORD_ALWAYS_BYTES: usize = 128;
 
 /// The rounds of a hash that does not say how many.
@@ -32,7 +29,7 @@ pub(crate) struct ShaCryptHash {
 
 impl ShaCryptHash {
     /// Parses the text of a hash.
-    pub(super) fn parse(text: &str) -> Result<ShaCryptHash, String> {
+    pub(super) fn parse(text: &str, bounds: &CostBounds) -> Result<ShaCryptHash, String> {
         let is_sha512 = text.starts_with("$6$");
         let mut rest = text.get(3..).unwrap_or_default();
         let mut rounds = ROUNDS_DEFAULT;
@@ -44,9 +41,10 @@ impl ShaCryptHash {
             rounds = digits.parse().unwrap_or(u32::MAX);
             rest = after;
         }
-        if rounds > ROUNDS_MAX {
+        let CostBounds { sha_crypt_rounds_max: max, why, .. } = bounds;
+        if rounds > *max {
             return Err(format!(
-                "the SHA-crypt hash asks for more than the maximum of {ROUNDS_MAX} rounds; make the \
+                "the SHA-crypt hash asks for more than the maximum of {max} rounds{why}; make the \
                  hash again with fewer (`mkpasswd -m sha512crypt -R 100000`)"
             ));
         }

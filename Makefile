@@ -13,9 +13,9 @@
 #   make lab    reproduce and solve ten incidents (35 minutes at most; root; one needs Go)
 #   make interop real HTTP/2 and gRPC clients and servers on both sides of Weir (20 minutes at most; needs
 #               Go, Node and Java, PyPI and the Go module proxy); not part of CI
-#   make kubernetes check the Helm chart, an autoscaler that reads from Weir, and an outage of the API server, and run
-#               the conformance suite of the Gateway API against Weir, in test clusters
-#               with Kubernetes' own API server, and write the suite's reports (interop/kubernetes/reports; 20 minutes,
+#   make kubernetes check the Helm chart, policies, an autoscaler that reads from Weir, and an outage of the API
+#               server, and run the conformance suite of the Gateway API against Weir, in test clusters
+#               with Kubernetes' own API server, and write the suite's reports (interop/kubernetes/reports; 22 minutes,
 #               and as long again for the first build; root; needs Go and the Go module proxy); not part of CI
 #   make kubernetes-scale measure in that cluster how fast changes of routes take effect (10 minutes with 5000 routes);
 #               needs a quiet machine; not part of CI
@@ -152,6 +152,7 @@ kubernetes:
 	cp target/debug/weir "$$program"
 	scripts/kubernetes-helm --weir "$$program"
 	scripts/kubernetes-autoscale --weir "$$program"
+	scripts/kubernetes-policies --weir "$$program"
 	scripts/kubernetes-outage --weir "$$program" --json target/kubernetes-outage.json
 	suite() {
 	  scripts/kubernetes-conformance --image weir="$$program" --manifests packaging/kubernetes \

@@ -230,7 +230,12 @@ impl Store {
         let changes = &mut self.dirty.changes;
         match kind {
             Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute => {
-                changes.routes.extend(kind.route().map(|kind| (kind, key.clone())));
+                let Some(kind) = kind.route() else { return };
+                let id = (kind, key.clone());
+                // In this order: what policies refer to is looked up only if it is not known to have changed.
+                self.dirty.has_references =
+                    self.dirty.has_references || references::depend_on(&self.objects, &id);
+                changes.routes.insert(id);
             }
             Kind::Service => {
                 changes.services.insert(key.clone());

@@ -2,7 +2,6 @@
 
 /slow, /second  takes 200 ms
 /most           the largest number of slow requests at a time since the last such question
-/keys           the file jwks.json beside this one
 /verify         an authentication server: the ticket `valid` is that of carol
 /large          a text that is worth compressing
 others          the fields of the request, in JSON
@@ -10,13 +9,11 @@ others          the fields of the request, in JSON
 
 import http.server
 import json
-import pathlib
 import threading
 import time
 
 PORTS = (8080, 8081)
 WORK_S = 0.2
-KEYS = pathlib.Path(__file__).with_name("jwks.json")
 
 lock = threading.Lock()
 concurrent = most = 0
@@ -55,8 +52,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(work())
         elif path == "/most":
             self.answer(take_most())
-        elif path == "/keys":
-            self.answer(KEYS.read_text())
         elif path == "/large":
             self.answer("compress this. " * 1000)
         else:

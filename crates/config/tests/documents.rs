@@ -1,6 +1,8 @@
 //! Every configuration in the documentation is valid. An example shows only what its text is about, so what it needs
 //! besides is added here: a listener, a route, the services that it names.
 
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;

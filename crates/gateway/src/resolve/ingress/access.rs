@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use config::policy::{IDENTITY_FIELDS_HELP, is_identity_field};
-use identity::Users;
+use identity::{CostBounds, Users};
 use model::{
     AuthenticationScheme, Condition, ConditionOn, ForwardRules, IdentityField, IdentityValue,
     Material, Networks, ServiceId, Test,
@@ -181,7 +181,7 @@ fn users(cluster: &Cluster<'_>, key: &Key, form: &str) -> Result<Arc<[u8]>, Stri
             return Err(format!("is to be read as {}; use auth-file or auth-map", shown(other)));
         }
     };
-    match Users::parse(&users) {
+    match Users::parse_within(&users, &CostBounds::TENANT) {
         Ok(_) => Ok(users),
         Err(mistakes) => {
             let first = mistakes.first().map(ToString::to_string).unwrap_or_default();

@@ -92,7 +92,7 @@ fn follow(scene: &Scene, document: &str) -> Vec<String> {
     let words = ["--net", "--pid", "--fork", "--kill-child", "bash", &file.to_string_lossy()]
         .map(str::to_owned);
     let finished = Process::start(scene, "commands", &find("unshare").unwrap(), words)
-        .wait(Duration::from_secs(180));
+        .wait(Duration::from_mins(3));
     assert_eq!(finished.code, Some(0), "{}", finished.stdout);
     let printed: Vec<Vec<String>> = finished.stdout.split("@@ ").map(shape).collect();
     let mut missing = Vec::new();

@@ -15,6 +15,7 @@ use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use model::Moment;
 use os::clock::now;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -23,6 +24,7 @@ use crate::backoff::Recovery;
 use crate::connecting::Connecting;
 use crate::credentials::{Connected, Field};
 use crate::failure::{Cause, Failure};
+use crate::item::Change;
 use crate::news::{News, Standing};
 
 /// At most this many bytes of an answer. A page has at most [`PAGE_OBJECTS_MAX`] objects of at most 1.5 MB each.
@@ -129,20 +131,19 @@ impl Api {
         request: Request<Vec<u8>>,
         wait_max: Duration,
     ) -> Result<Value, Failure> {
-        Ok(self.read(request, wait_max).await?.0)
+        parse(&self.bytes(request, wait_max).await?.0)
     }
 
-    /// Sends a request and returns the answer as JSON, and the generation of which it is.
-    pub(crate) async fn read(
+    /// Sends a request and returns the answer, and the generation of which it is.
+    pub(crate) async fn bytes(
         &self,
         request: Request<Vec<u8>>,
         wait_max: Duration,
-    ) -> Result<(Value, u64), Failure> {
+    ) -> Result<(Vec<u8>, u64), Failure> {
         let is_sent = Cell::new(false);
         let answer = async {
             let (response, generation) = self.send(request, &is_sent).await?;
-            let body = collect(response.into_body(), ANSWER_BYTES_MAX).await?;
-            Ok((parse(&body)?, generation))
+            Ok((collect(response.into_body(), ANSWER_BYTES_MAX).await?, generation))
         };
         timeout(wait_max, answer).await.map_err(|_| late(&is_sent, wait_max))?
     }
@@ -285,7 +286,7 @@ fn retry_after(response: &Response<Body>) -> Option<Duration> {
     is_busy.contains(&response.status()).then_some(Duration::from_secs(seconds))
 }
 
-fn parse(body: &[u8]) -> Result<Value, Failure> {
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(body)
         .map_err(|error| Failure::new(Cause::Unusable, format!("the answer is not JSON: {error}")))
 }
@@ -326,8 +327,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Returns the next line as JSON. `None`: the answer has ended. May be dropped while it waits.
-    pub(crate) async fn next(&mut self) -> Option<Result<Value, Failure>> {
+    /// Returns the next line. `None`: the answer has ended. May be dropped while it waits.
+    pub(crate) async fn next(&mut self) -> Option<Result<Change, Failure>> {
         loop {
             let line_feed = self.buffered[self.searched..].iter().position(|byte| *byte == b'\n');
             if let Some(place) = line_feed {

@@ -72,6 +72,8 @@ pub enum Event {
     Unreadable {
         /// The object: `HTTPRoute namespace/name`.
         object: String,
+        /// Whether it is treated as absent. What happens otherwise is in `error`.
+        is_ignored: bool,
         /// Why.
         error: Arc<str>,
     },
@@ -184,8 +186,9 @@ impl fmt::Display for Event {
             ),
             Event::Permitted { what } => write!(f, "Weir's ServiceAccount may {what} again"),
             Event::Absent { kinds } => write_absent(f, kinds),
-            Event::Unreadable { object, error } => {
-                write!(f, "{object} cannot be read and is ignored: {error}")
+            Event::Unreadable { object, is_ignored, error } => {
+                let ignored = if *is_ignored { " and is ignored" } else { "" };
+                write!(f, "{object} cannot be read{ignored}: {error}")
             }
             Event::Leading { is_leading: true } => {
                 f.write_str("this instance writes the statuses of Kubernetes objects")

@@ -31,7 +31,8 @@ pub struct Health {
     pub absent: BTreeSet<&'static str>,
     /// What has not been read yet at the start. Empty once [`Served::is_complete`].
     pub awaited: BTreeSet<String>,
-    /// Objects that Weir cannot read, as `Kind namespace/name`, with the reason. They are treated as absent.
+    /// Objects that Weir cannot read, as `Kind namespace/name`, with the reason. They are treated as absent,
+    /// except RoutePolicies.
     pub unreadable: BTreeMap<String, Arc<str>>,
     /// Whether this instance holds the Lease.
     pub is_leading: bool,

@@ -3,15 +3,17 @@
 
 use std::sync::Arc;
 
-use gateway::objects::Key;
 use gateway::objects::core::{ConfigMap, EndpointSlice, Namespace, Secret, Service};
 use gateway::objects::gateway::{Address, Gateway, GatewayClass, GatewayStatus, ListenerSet};
 use gateway::objects::ingress::{Ingress, IngressClass};
 use gateway::objects::policy::{BackendTlsPolicy, ReferenceGrant, RoutePolicy, ServicePolicy};
 use gateway::objects::route::{ConnectionRoute, GrpcRoute, HttpRoute};
+use gateway::objects::{Key, Meta};
 use gateway::pods::{self, LIMIT_ANNOTATION};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::expose::service::{self, OwnService};
 use crate::kinds::Kind;
@@ -25,6 +27,8 @@ pub(crate) struct Item {
     pub(crate) facts: Facts,
     /// The object, or why it cannot be read.
     pub(crate) object: Result<Object, Arc<str>>,
+    /// What stands for a RoutePolicy that cannot be read: without it, its targets would lose their authentication.
+    pub(crate) substitute: Option<Arc<RoutePolicy>>,
 }
 
 /// What a write of the status needs to know.
@@ -63,6 +67,117 @@ pub(crate) enum Object {
     OwnService(Option<Box<OwnService>>),
 }
 
+/// A page of a list. The objects stay text: one that cannot be read must not affect the others.
+#[derive(Deserialize)]
+pub(crate) struct Page {
+    /// Of the list.
+    #[serde(default)]
+    pub(crate) metadata: Value,
+    #[serde(deserialize_with = "list_or_null")]
+    pub(crate) items: Vec<Box<RawValue>>,
+}
+
+fn list_or_null<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Box<RawValue>>, D::Error> {
+    Option::deserialize(list).map(Option::unwrap_or_default)
+}
+
+/// An event of a watch. See [`Page`].
+#[derive(Deserialize)]
+pub(crate) struct Change {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) object: Option<Box<RawValue>>,
+}
+
+/// What is read of an object that cannot be read as a whole. Everything else is skipped, however deep it is.
+#[derive(Debug)]
+pub(crate) struct Outline {
+    pub(crate) metadata: Meta,
+    pub(crate) version: Box<str>,
+    /// Empty: none.
+    status: Box<str>,
+}
+
+impl Outline {
+    /// Reads the outline of an object.
+    pub(crate) fn read(object: &str) -> Option<Outline> {
+        #[derive(Deserialize)]
+        struct Parts<'a> {
+            #[serde(borrow)]
+            metadata: &'a RawValue,
+            #[serde(borrow)]
+            status: Option<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Version {
+            #[serde(default)]
+            resource_version: Box<str>,
+        }
+        let parts: Parts<'_> = serde_json::from_str(object).ok()?;
+        let version: Version = serde_json::from_str(parts.metadata.get()).ok()?;
+        let status = parts.status.and_then(|status| parse(status.get()).ok());
+        Some(Outline {
+            metadata: serde_json::from_str(parts.metadata.get()).ok()?,
+            version: version.resource_version,
+            status: status.map(|status| status.to_string().into()).unwrap_or_default(),
+        })
+    }
+}
+
+/// Parses an object.
+fn parse(object: &str) -> Result<Value, Arc<str>> {
+    // serde_json would parse a string beside such a key as JSON, from the first level again.
+    const PRIVATE: &str = "$serde_json::private::";
+    if object.contains(PRIVATE) {
+        return Err(format!("it has a key that begins with {PRIVATE}").into());
+    }
+    serde_json::from_str(object).map_err(|error| {
+        // The place would make each version of the object fail for another reason, and the reason becomes part of a status.
+        let error = error.to_string();
+        one_line(error.split_once(" at line ").map_or(&error, |(what, _)| what)).into()
+    })
+}
+
+/// Reads an object from its text. `None`: it has no name.
+pub(crate) fn read_text(kind: Kind, object: &str) -> Option<Item> {
+    let mut item = match parse(object) {
+        Ok(object) => read(kind, object)?,
+        Err(error) => outlined(kind, object, error)?,
+    };
+    if let (Kind::RoutePolicy, Err(error)) = (kind, &item.object) {
+        item.substitute = substitute(object, error).map(Arc::new);
+    }
+    Some(item)
+}
+
+fn outlined(kind: Kind, object: &str, error: Arc<str>) -> Option<Item> {
+    let Outline { metadata, version, status } = Outline::read(object)?;
+    let status = if kind.has_status() { status } else { Box::default() };
+    let facts = Facts { version, generation: metadata.generation, status };
+    let key = metadata.key();
+    let is_named = !key.name.is_empty();
+    is_named.then_some(Item { key, facts, object: Err(error), substitute: None })
+}
+
+/// Returns a RoutePolicy with the targets of one that cannot be read, as far as they can be.
+fn substitute(object: &str, error: &Arc<str>) -> Option<RoutePolicy> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Spec {
+        target_refs: Vec<Box<RawValue>>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Policy {
+        spec: Spec,
+    }
+    let Outline { metadata, .. } = Outline::read(object)?;
+    let Policy { spec } = serde_json::from_str(object).unwrap_or_default();
+    let targets = spec.target_refs.iter().filter_map(|one| serde_json::from_str(one.get()).ok());
+    Some(RoutePolicy::unreadable(metadata, targets.collect(), &**error))
+}
+
 /// Reads an object. `None`: it has no name.
 pub(crate) fn read(kind: Kind, mut object: Value) -> Option<Item> {
     let metadata = &object["metadata"];
@@ -86,7 +201,7 @@ pub(crate) fn read(kind: Kind, mut object: Value) -> Option<Item> {
     }
     let object = typed(kind, object, &status);
     let object = object.map_err(|error| one_line(&error.to_string()).into());
-    Some(Item { key, facts, object })
+    Some(Item { key, facts, object, substitute: None })
 }
 
 fn typed(kind: Kind, object: Value, status: &Value) -> Result<Object, serde_json::Error> {
@@ -96,7 +211,7 @@ fn typed(kind: Kind, object: Value, status: &Value) -> Result<Object, serde_json
     Ok(match kind {
         Kind::GatewayClass => Object::Class(from(object)?),
         Kind::Gateway => {
-            let status = <GatewayStatus as serde::Deserialize>::deserialize(status);
+            let status = <GatewayStatus as Deserialize>::deserialize(status);
             Object::Gateway(from(object)?, status.map(|one| one.addresses).unwrap_or_default())
         }
         Kind::ListenerSet => Object::ListenerSet(from(object)?),
@@ -191,6 +306,43 @@ mod tests {
             let item = read(kind, json!({"metadata": {"namespace": "n", "name": "a"}})).unwrap();
             assert!(item.object.is_ok(), "{kind:?}");
         }
+    }
+
+    #[test]
+    fn an_object_that_is_too_deep_has_a_key_and_a_version() {
+        let (open, close) = ("[".repeat(200), "]".repeat(200));
+        let deep = format!(
+            r#"{{"metadata": {{"namespace": "n", "name": "a", "resourceVersion": "7",
+                "generation": 3, "managedFields": {open}{close}}},
+                "spec": {{"a": {open}{close}}}, "status": {{"b": [1]}}}}"#
+        );
+        let item = read_text(Kind::RoutePolicy, &deep).unwrap();
+        assert_eq!(item.key, Key::new("n", "a"));
+        let facts = Facts { version: "7".into(), generation: 3, status: r#"{"b":[1]}"#.into() };
+        assert_eq!(item.facts, facts);
+        assert!(item.object.unwrap_err().contains("recursion"));
+        let page: Page = serde_json::from_str(&format!(r#"{{"items": [{deep}, {{}}]}}"#)).unwrap();
+        assert_eq!(page.items.len(), 2);
+        for nothing in ["", "1", "{}", r#"{"metadata": 1}"#, r#"{"metadata": {"name": 1}}"#, &open]
+        {
+            assert!(read_text(Kind::RoutePolicy, nothing).is_none(), "{nothing}");
+        }
+        for list in [r#"{"items": null}"#, r#"{"items": [], "metadata": null}"#] {
+            assert!(serde_json::from_str::<Page>(list).unwrap().items.is_empty());
+        }
+        for other in ["null", "{}", r#"{"items": {}}"#, r#"{"metadata": {}}"#] {
+            assert!(serde_json::from_str::<Page>(other).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn text_within_an_object_is_not_parsed() {
+        let object = json!({
+            "metadata": {"namespace": "n", "name": "a"},
+            "spec": {"$serde_json::private::RawValue": "[[1]]"}
+        });
+        let item = read_text(Kind::RoutePolicy, &object.to_string()).unwrap();
+        assert!(item.object.unwrap_err().contains("key"));
     }
 
     #[test]

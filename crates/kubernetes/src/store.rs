@@ -7,6 +7,7 @@ use gateway::objects::Key;
 use gateway::objects::core::EndpointSlice;
 use gateway::objects::gateway::Address;
 use gateway::objects::ingress::Ingress;
+use gateway::objects::policy::RoutePolicy;
 use gateway::pods::ServicePortKey;
 use gateway::pods::{self, Pod};
 use gateway::resolve::incremental::Changes;
@@ -107,23 +108,20 @@ impl Store {
 
     /// Adds or replaces an object.
     pub(crate) fn apply(&mut self, kind: Kind, item: Item) {
-        let Item { key, facts, object } = item;
-        let object = match object {
-            Ok(object) => object,
-            Err(error) => {
-                self.delete(kind, &key);
-                let id = (kind, key);
-                // The Service of a Gateway that exists is kept.
-                let is_exposed = matches!(kind, Kind::Gateway | Kind::IngressClass);
-                if self.unreadable.len() < UNREADABLE_MAX || is_exposed {
-                    self.dirty.unreadable.push((id.clone(), Arc::clone(&error)));
-                    self.unreadable.insert(id, error);
-                    self.dirty.has_unreadable = true;
-                }
+        let Item { key, facts, object, substitute } = item;
+        let id = (kind, key);
+        let object = match (object, substitute) {
+            (Ok(object), _) => object,
+            (Err(error), Some(policy)) => {
+                self.substitute(id, facts, &error, policy);
+                return;
+            }
+            (Err(error), None) => {
+                self.delete(kind, &id.1);
+                self.note_unreadable(id, error);
                 return;
             }
         };
-        let id = (kind, key);
         self.dirty.has_unreadable |= self.unreadable.remove(&id).is_some();
         if kind.is_fetched() {
             let is_changed = self.versions.get(&id) != Some(&facts.version);
@@ -134,6 +132,33 @@ impl Store {
         self.put(kind, &id.1, object);
         if kind.has_status() {
             self.update_facts(id, facts);
+        }
+    }
+
+    /// Keeps the version of a RoutePolicy that could be read before, or puts `policy` in its place: its targets must not lose
+    /// their authentication.
+    fn substitute(&mut self, id: Id, facts: Facts, error: &str, policy: Arc<RoutePolicy>) {
+        let is_kept = self.objects.route_policies.get(&id.1).is_some_and(|known| {
+            known.metadata.uid == policy.metadata.uid && known.spec.unreadable.is_none()
+        });
+        let what = if is_kept {
+            "the version that was read before stays in use"
+        } else {
+            self.put(id.0, &id.1, Object::RoutePolicy(policy));
+            "requests for its targets are refused"
+        };
+        self.update_facts(id.clone(), facts);
+        self.note_unreadable(id, format!("{error}; {what}").into());
+    }
+
+    fn note_unreadable(&mut self, id: Id, error: Arc<str>) {
+        // The Service of a Gateway that exists is kept.
+        let is_exposed = matches!(id.0, Kind::Gateway | Kind::IngressClass);
+        let has_room = self.unreadable.len() < UNREADABLE_MAX || self.unreadable.contains_key(&id);
+        if has_room || is_exposed {
+            self.dirty.unreadable.push((id.clone(), Arc::clone(&error)));
+            self.unreadable.insert(id, error);
+            self.dirty.has_unreadable = true;
         }
     }
 
@@ -609,6 +634,51 @@ mod tests {
             assert_eq!(std::mem::take(&mut store.dirty.statuses).contains(&id), is_new);
             assert_eq!(routes(&mut store), "");
         }
+    }
+
+    #[test]
+    fn a_route_policy_that_cannot_be_read_stays() {
+        let policy = |name: &str, targets: Value, uid: &str| {
+            let object = json!({
+                "metadata": {"namespace": "n", "name": name, "uid": uid, "resourceVersion": "7"},
+                "spec": {"targetRefs": targets, "authentication": {"basic": {"usersSecret": "u"}}}
+            });
+            item::read_text(Kind::RoutePolicy, &object.to_string()).unwrap()
+        };
+        let target = |name: &str| json!({"kind": "HTTPRoute", "name": name});
+        let mut store = Store::default();
+        let targets = |store: &Store, name: &str| {
+            let policy = store.objects.route_policies.get(&Key::new("n", name))?;
+            let targets = policy.spec.target_refs.iter().map(|one| one.name.to_string());
+            Some((targets.collect::<Vec<_>>().join(" "), policy.spec.unreadable.is_none()))
+        };
+        // More cannot be read than is remembered.
+        for number in 0..UNREADABLE_MAX {
+            let damaged = json!({"metadata": {"name": number.to_string()}, "spec": 1});
+            store.apply(Kind::HttpRoute, item::read(Kind::HttpRoute, damaged).unwrap());
+        }
+        let mut apply = |item: Item| {
+            store.apply(Kind::RoutePolicy, item);
+            store.objects.route_policies.len()
+        };
+        apply(policy("read", json!([target("a")]), "1"));
+        apply(policy("read", json!([target("b"), 1]), "1"));
+        apply(policy("never", json!([target("b"), 1]), "1"));
+        assert_eq!(apply(policy("never", json!([target("c"), 1]), "1")), 2);
+        assert_eq!(targets(&store, "read"), Some(("a".to_owned(), true)));
+        assert_eq!(targets(&store, "never"), Some(("c".to_owned(), false)));
+        assert_eq!(store.unreadable.len(), UNREADABLE_MAX);
+        for name in ["read", "never"] {
+            assert!(store.facts(&(Kind::RoutePolicy, Key::new("n", name))).is_some());
+        }
+        // Another one with the same name, and one that can be read again.
+        store.apply(Kind::RoutePolicy, policy("read", json!([target("b"), 1]), "2"));
+        assert_eq!(targets(&store, "read"), Some(("b".to_owned(), false)));
+        store.apply(Kind::RoutePolicy, policy("read", json!([target("d")]), "2"));
+        store.apply(Kind::RoutePolicy, policy("read", json!([target("e"), 1]), "2"));
+        assert_eq!(targets(&store, "read"), Some(("d".to_owned(), true)));
+        store.replace(&all(Kind::RoutePolicy), vec![]);
+        assert!(store.objects.route_policies.is_empty());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::time::Duration;
 use http::Request;
 use http::header::ACCEPT;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -25,7 +26,7 @@ use gateway::objects::Key;
 use crate::api::{self, Api, PAGE_OBJECTS_MAX, REQUEST_MAX};
 use crate::backoff::Backoff;
 use crate::failure::{Cause, Failure};
-use crate::item::{self, Item};
+use crate::item::{self, Change, Item, Outline, Page};
 use crate::kinds::Source;
 use crate::news::Standing;
 use crate::text::is_older;
@@ -206,7 +207,7 @@ impl Watch {
     /// Checks that the server's version is not older than the one that is known.
     async fn check(&self, state: &mut State) -> Result<(), Failure> {
         let (page, generation) = self.page(1, "", state).await?;
-        let found = text(&page["metadata"]["resourceVersion"]);
+        let found = text(&page.metadata["resourceVersion"]);
         if is_older(found, &state.version) {
             self.api.older_data(state.known_at);
             return Err(older_data());
@@ -231,23 +232,15 @@ impl Watch {
         let mut next = String::new();
         let mut first = None;
         for _ in 0..PAGES_MAX {
-            let (mut page, generation) = self.page(PAGE_OBJECTS_MAX, &next, state).await?;
+            let (page, generation) = self.page(PAGE_OBJECTS_MAX, &next, state).await?;
             let first = *first.get_or_insert(generation);
-            match page.get_mut("items") {
-                Some(Value::Array(objects)) => {
-                    let objects = objects.drain(..);
-                    items.extend(objects.filter_map(|object| item::read(self.source.kind, object)));
-                }
-                Some(Value::Null) => {}
-                // Not an empty list: everything would be removed.
-                Some(_) | None => {
-                    let line = "the answer is not a list of objects; does something answer in place of the API server?";
-                    return Err(Failure::new(Cause::Unusable, line));
-                }
-            }
-            text(&page["metadata"]["continue"]).clone_into(&mut next);
+            let read = |object: &RawValue| item::read_text(self.source.kind, object.get());
+            let before = items.len();
+            items.extend(page.items.iter().map(|object| &**object).filter_map(read));
+            self.skip(before + page.items.len() - items.len());
+            text(&page.metadata["continue"]).clone_into(&mut next);
             if next.is_empty() {
-                let version = text(&page["metadata"]["resourceVersion"]).to_owned();
+                let version = text(&page.metadata["resourceVersion"]).to_owned();
                 return Ok((items, version, first));
             }
             // Parsing a page takes milliseconds, in which nothing else runs.
@@ -262,7 +255,7 @@ impl Watch {
         limit: u32,
         next: &str,
         state: &mut State,
-    ) -> Result<(Value, u64), Failure> {
+    ) -> Result<(Page, u64), Failure> {
         let mut path = self.path();
         put(&mut path, "limit", &limit.to_string());
         if !next.is_empty() {
@@ -270,7 +263,15 @@ impl Watch {
         }
         let request = self.request(&path, "PartialObjectMetadataList")?;
         state.asked = self.api.news().retries;
-        self.api.read(request, REQUEST_MAX).await
+        let (body, generation) = self.api.bytes(request, REQUEST_MAX).await?;
+        let page = serde_json::from_slice(&body).map_err(|error| {
+            // Not an empty list: everything would be removed.
+            let line = format!(
+                "the answer is not a list of objects; does something answer in place of the API server? {error}"
+            );
+            Failure::new(Cause::Unusable, line)
+        })?;
+        Ok((page, generation))
     }
 
     /// Reports changes from the version on, and keeps it up to date.
@@ -324,34 +325,37 @@ impl Watch {
     }
 
     /// Reports an event of a watch. Returns a failure if it is one.
-    async fn event(
-        &self,
-        mut event: Value,
-        version: &mut String,
-    ) -> Result<Option<Failure>, Ended> {
-        let object = event.get_mut("object").map(Value::take).unwrap_or_default();
-        let kind = text(&event["type"]);
-        if kind == "ERROR" {
-            return Ok(Some(Failure::of_status(500, &object)));
+    async fn event(&self, event: Change, version: &mut String) -> Result<Option<Failure>, Ended> {
+        let object = event.object.as_deref().map_or("null", RawValue::get);
+        if event.kind == "ERROR" {
+            let status = serde_json::from_str(object).unwrap_or_default();
+            return Ok(Some(Failure::of_status(500, &status)));
         }
-        let found = text(&object["metadata"]["resourceVersion"]);
-        if !found.is_empty() {
-            found.clone_into(version);
+        let Some(outline) = Outline::read(object) else {
+            self.skip(1);
+            return Ok(None);
+        };
+        if !outline.version.is_empty() {
+            version.replace_range(.., &outline.version);
         }
-        match kind {
+        match &*event.kind {
             "ADDED" | "MODIFIED" => {
-                if let Some(item) = item::read(self.source.kind, object) {
+                if let Some(item) = item::read_text(self.source.kind, object) {
                     self.send(What::Applied(Box::new(item))).await?;
                 }
             }
-            "DELETED" => {
-                let part = |name: &str| text(&object["metadata"][name]);
-                self.send(What::Deleted(Key::new(part("namespace"), part("name")))).await?;
-            }
+            "DELETED" => self.send(What::Deleted(outline.metadata.key())).await?,
             // Bookmarks have a version only.
             _ => {}
         }
         Ok(None)
+    }
+
+    /// Reports objects without a name: nothing else can be said about them.
+    fn skip(&self, count: usize) {
+        if count > 0 {
+            tracing::warn!("{count} of the {} have no name and are ignored", self.source);
+        }
     }
 
     fn path(&self) -> String {

@@ -425,15 +425,19 @@ async fn patch_status(
     kind: Kind,
     patch: &Patch,
 ) -> Result<(Option<Facts>, Result<(), Failure>), Failure> {
-    let facts = |object: Value| item::read(kind, object).map(|item| item.facts);
+    // Only the metadata and the status of the object: the rest may be too deep.
+    let facts = |object: &[u8]| {
+        let item = item::read_text(kind, str::from_utf8(object).ok()?);
+        item.map(|item| item.facts)
+    };
     let status = format!("{path}/status?fieldManager={FIELD_MANAGER}");
     let request =
         api::with_json(Method::PATCH, &status, "application/merge-patch+json", &patch.body);
-    match api::write(api, request).await {
-        Ok(object) => Ok((facts(object), Ok(()))),
+    match api.bytes(request?, WRITE_MAX).await.map_err(Failure::of_write) {
+        Ok((object, _)) => Ok((facts(&object), Ok(()))),
         Err(conflict) if conflict.cause == Cause::Conflict => {
-            let object = api.json(api::get(path)?, WRITE_MAX).await?;
-            Ok((facts(object), Err(conflict)))
+            let (object, _) = api.bytes(api::get(path)?, WRITE_MAX).await?;
+            Ok((facts(&object), Err(conflict)))
         }
         Err(failure) => Err(failure),
     }

@@ -853,6 +853,58 @@ async fn objects_that_cannot_be_read_are_absent() {
 }
 
 #[tokio::test]
+async fn an_object_that_is_too_deep_does_not_affect_others() {
+    let cluster = cluster();
+    let policy = |name: &str, route: &str, users: Value| {
+        let target =
+            json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": route});
+        json!({
+            "kind": "RoutePolicy", "metadata": {"namespace": "n", "name": name},
+            "spec": {"targetRefs": [target], "authentication": {"basic": {"usersSecret": users}}}
+        })
+    };
+    let deep = || (0..200).fold(json!([]), |inner, _| json!([inner]));
+    for name in ["a", "b", "c"] {
+        cluster.put(route(name, "s"));
+    }
+    cluster.put(policy("a", "a", deep()));
+    cluster.put(policy("b", "b", "users".into()));
+    let weir = start(settings(&cluster));
+    weir.obey();
+    weir.wait_for_routes(&["a", "b", "c", "r"]).await;
+    let refuses = |route: &str| {
+        let served = weir.served();
+        let gateway = served.gateways.get(&Key::new("n", "gw"))?;
+        let mut routes = gateway.ports.values().flatten().flat_map(|one| &*one.routes);
+        let found = routes.find(|attached| &*attached.route.key.name == route)?;
+        let extras = found.route.requests().first()?.extras.clone();
+        Some(extras.is_some_and(|extras| extras.refusal.is_some()))
+    };
+    let refused = || ["a", "b", "c"].map(|name| refuses(name).unwrap_or_default());
+    wait("the list", || (refused() == [true, true, false]).then_some(())).await;
+    wait("the report", || {
+        let why = weir.health().unreadable.get("RoutePolicy n/a")?.to_string();
+        why.contains("recursion").then_some(())
+    })
+    .await;
+    // One that was read stays as it was, and the watch goes on.
+    let lists = || cluster.change(|state| state.count("routepolicies?limit"));
+    let before = lists();
+    cluster.put(policy("b", "c", deep()));
+    cluster.put(policy("c", "c", "users".into()));
+    wait("the watch", || (refused() == [true, true, true]).then_some(())).await;
+    cluster.delete("routepolicies", "n", "c");
+    wait("the end of the policy", || (refused() == [true, true, false]).then_some(())).await;
+    assert!(weir.health().unreadable.contains_key("RoutePolicy n/b"));
+    cluster.delete("routepolicies", "n", "b");
+    cluster.put(policy("a", "c", "users".into()));
+    wait("the policies as they are", || (refused() == [false, false, true]).then_some(())).await;
+    wait("no report", || weir.health().unreadable.is_empty().then_some(())).await;
+    assert_eq!(lists(), before);
+    weir.handle.stop();
+}
+
+#[tokio::test]
 async fn single_namespaces_are_watched_one_by_one() {
     let cluster = cluster();
     let mut other = route("other", "s");

@@ -10,6 +10,7 @@ use super::Manager;
 use crate::event::Event;
 use crate::failing::{REPORT_AFTER, Standing, Subject};
 use crate::failure::{Cause, Failure};
+use crate::kinds::Kind;
 use crate::{fetch, health, recorder};
 
 /// A watch that has failed this often in a row without a list in between may be one of an outage.
@@ -24,7 +25,9 @@ const AWAITED_SHOWN_MAX: usize = 5;
 impl Manager {
     fn report_unreadable(&mut self) {
         for ((kind, key), error) in std::mem::take(&mut self.store.dirty.unreadable) {
-            (self.events)(Event::Unreadable { object: format!("{} {key}", kind.name()), error });
+            let (object, is_ignored) =
+                (format!("{} {key}", kind.name()), kind != Kind::RoutePolicy);
+            (self.events)(Event::Unreadable { object, is_ignored, error });
         }
     }
 

@@ -96,7 +96,7 @@ impl Manager {
                             self.store.remove_contents(&id);
                             self.fetches.unusable(&id, Arc::clone(&error));
                             let object = format!("{} {}", id.0.name(), id.1);
-                            (self.events)(Event::Unreadable { object, error });
+                            (self.events)(Event::Unreadable { object, is_ignored: true, error });
                         }
                     }
                 }

@@ -184,6 +184,12 @@ impl Kind {
         matches!(self, Kind::Ingress | Kind::IngressClass | Kind::Pod)
     }
 
+    /// Returns whether the start waits for the kind. Pods only lower limits, and which are watched is up to users of the
+    /// cluster.
+    pub(crate) fn is_awaited(self) -> bool {
+        self != Kind::Pod
+    }
+
     /// Returns whether objects of the kind are in namespaces.
     pub(crate) fn is_namespaced(self) -> bool {
         !matches!(self, Kind::GatewayClass | Kind::IngressClass | Kind::Namespace)

@@ -725,6 +725,21 @@ async fn policies_of_weir_apply_once_their_kinds_are_installed() {
 }
 
 #[tokio::test]
+async fn the_start_does_not_wait_for_pods() {
+    let cluster = cluster();
+    let target = json!({"group": "", "kind": "Service", "name": "s"});
+    cluster.put(json!({
+        "kind": "ServicePolicy", "metadata": {"namespace": "n", "name": "p"},
+        "spec": {"targetRefs": [target], "inFlightMax": 3, "podLimits": true}
+    }));
+    cluster.fail("/namespaces/n/pods", 500);
+    let weir = start(settings(&cluster));
+    weir.wait_for_routes(&["r"]).await;
+    wait("nothing to be awaited", || weir.health().awaited.is_empty().then_some(())).await;
+    weir.handle.stop();
+}
+
+#[tokio::test]
 async fn pods_state_limits_where_a_policy_permits_it() {
     let cluster = cluster();
     let pod = |limit: &str| {

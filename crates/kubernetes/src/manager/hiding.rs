@@ -44,7 +44,7 @@ impl Manager {
     pub(super) fn reveal_complete(&mut self) {
         let is_complete = |namespace: &str| {
             let mut of_it = self.watches.iter().filter(|(one, _)| hidden::is_of(one, namespace));
-            of_it.all(|(_, running)| running.is_read())
+            of_it.all(|(one, running)| running.is_read() || !one.kind.is_awaited())
         };
         let namespaces = self.hidden.namespaces();
         let complete: Vec<Arc<str>> = namespaces.filter(|one| is_complete(one)).cloned().collect();

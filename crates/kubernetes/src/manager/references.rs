@@ -174,8 +174,10 @@ impl Manager {
     }
 
     fn unlisted(&self) -> impl Iterator<Item = (&Source, &Running)> {
-        self.watches.iter().filter(|(_, running)| !running.is_read())
+        let awaited = self.watches.iter().filter(|(source, _)| source.kind.is_awaited());
+        awaited.filter(|(_, running)| !running.is_read())
     }
+    /// Returns what the start waits for of what has not been listed.
 
     /// Returns what the start waits for.
     fn awaited(&self, skipped: &BTreeSet<Arc<str>>, now: Moment) -> BTreeSet<String> {

@@ -114,7 +114,16 @@ pub enum Event {
         kind: &'static str,
         /// How many are read.
         count_max: usize,
+        /// How many of one namespace are read.
+        namespace_count_max: usize,
         /// How many are not read.
+        refused: usize,
+    },
+    /// ServicePolicies permit limits of Pods in more namespaces than Weir watches Pods of.
+    TooManyPodNamespaces {
+        /// In how many Pods are watched.
+        count_max: usize,
+        /// In how many they are not.
         refused: usize,
     },
 }
@@ -142,7 +151,8 @@ impl Event {
             | Event::LeftOut { .. }
             | Event::NotExposed { .. }
             | Event::More { .. }
-            | Event::TooManyReferences { .. } => true,
+            | Event::TooManyReferences { .. }
+            | Event::TooManyPodNamespaces { .. } => true,
         }
     }
 }
@@ -208,10 +218,15 @@ impl fmt::Display for Event {
             Event::More { latest } => {
                 write!(f, "{latest}; further messages like this are not logged for a minute")
             }
-            Event::TooManyReferences { kind, count_max, refused } => write!(
+            Event::TooManyReferences { kind, count_max, namespace_count_max, refused } => write!(
                 f,
-                "Gateways and policies refer to more than {count_max} objects of the kind {kind}; \
-                 those in use stay in use, {refused} others are not read"
+                "more than {count_max} objects of the kind {kind} are referred to, or more than \
+                 {namespace_count_max} of a namespace; those in use stay, {refused} are not read"
+            ),
+            Event::TooManyPodNamespaces { count_max, refused } => write!(
+                f,
+                "ServicePolicies permit Pods to state limits in more than {count_max} namespaces; \
+                 in {refused} of them, Pods are not read and their limits do not count"
             ),
         }
     }

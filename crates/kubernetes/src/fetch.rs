@@ -27,6 +27,15 @@ pub(crate) fn count_max(kind: Kind) -> usize {
     if kind == Kind::Secret { 16_384 } else { 1024 }
 }
 
+/// Returns how many of them are of one namespace at most: its users must not take all places.
+pub(crate) fn namespace_count_max(kind: Kind) -> usize {
+    count_max(kind) / 4
+}
+
+/// For this long, changes do not wait for objects of a namespace after they have waited in full for one of it. Otherwise its
+/// users could hold back the changes of all namespaces again and again, with references to objects that are slow to read.
+const REST: Duration = Duration::from_secs(60);
+
 /// Objects that are referred to and exist.
 #[derive(Debug)]
 pub(crate) struct Fetches {
@@ -43,7 +52,9 @@ pub(crate) struct Fetches {
     failing_since: Option<Moment>,
     /// Those without contents that changes no longer wait for.
     given_up: BTreeSet<Id>,
-    /// Those beyond the limit of their kind: they are not read.
+    /// The namespaces for whose objects changes have waited in full, and until when they do not wait again.
+    resting: BTreeMap<Arc<str>, Moment>,
+    /// Those beyond the limits of their kind: they are not read.
     pub(crate) refused: BTreeSet<Id>,
 }
 
@@ -76,6 +87,7 @@ impl Fetches {
             unusable: BTreeMap::new(),
             failing_since: None,
             given_up: BTreeSet::new(),
+            resting: BTreeMap::new(),
             refused: BTreeSet::new(),
         }
     }
@@ -101,8 +113,11 @@ impl Fetches {
                 *counts.entry(Arc::clone(&id.1.namespace)).or_default() += 1;
             }
             let further = in_turns(further, |(id, _)| &id.1.namespace, counts);
-            for (place, (id, version)) in used.into_iter().chain(further).enumerate() {
-                if place < count_max(kind) {
+            let (mut count, mut counts) = (0, BTreeMap::<&str, usize>::new());
+            for (id, version) in used.into_iter().chain(further) {
+                let of_namespace = counts.entry(&id.1.namespace).or_default();
+                if count < count_max(kind) && *of_namespace < namespace_count_max(kind) {
+                    (count, *of_namespace) = (count + 1, *of_namespace + 1);
                     self.wanted.insert(id.clone(), version.clone());
                 } else {
                     self.refused.insert(id.clone());
@@ -207,13 +222,23 @@ impl Fetches {
     }
 
     /// Returns the objects that are likely to be known soon for the first time: changes wait for them.
-    pub(crate) fn awaited(&self) -> impl Iterator<Item = &Id> {
-        self.unread().filter(|id| !self.given_up.contains(*id))
+    pub(crate) fn awaited(&self, now: Moment) -> impl Iterator<Item = &Id> {
+        let rests = move |id: &Id| self.resting.get(&id.1.namespace).is_some_and(|end| *end > now);
+        self.unread().filter(move |id| !self.given_up.contains(*id) && !rests(id))
     }
 
     /// Notes that changes have waited long enough for the objects that have no contents now.
     pub(crate) fn give_up(&mut self) {
         self.given_up = self.unread().cloned().collect();
+    }
+
+    /// Notes that changes have waited in full for what [`Fetches::awaited`] returns.
+    pub(crate) fn waited(&mut self, now: Moment) {
+        let awaited = self.awaited(now).map(|(_, key)| Arc::clone(&key.namespace));
+        let awaited: BTreeSet<Arc<str>> = awaited.collect();
+        self.resting.retain(|_, end| *end > now);
+        self.resting.extend(awaited.into_iter().map(|namespace| (namespace, now + REST)));
+        self.give_up();
     }
 
     fn unread(&self) -> impl Iterator<Item = &Id> {
@@ -240,11 +265,11 @@ impl Fetches {
     pub(crate) fn why_unread(&self, id: &Id) -> Option<Arc<str>> {
         let plural = id.0.plural();
         if self.refused.contains(id) {
-            let count_max = count_max(id.0);
+            let (count_max, of_namespace) = (count_max(id.0), namespace_count_max(id.0));
             return Some(
                 format!(
-                    "is not read: more than {count_max} {plural} are referred to. Remove \
-                     references that are not needed"
+                    "is not read: more than {count_max} {plural} are referred to, or more than \
+                     {of_namespace} of its namespace. Remove references that are not needed"
                 )
                 .into(),
             );
@@ -398,7 +423,7 @@ mod tests {
     fn one_that_stays_unread_does_not_end_the_wait_for_others() {
         let mut fetches = Fetches::new();
         let shown = |fetches: &Fetches| {
-            let awaited = fetches.awaited().map(|(_, key)| key.name.to_string());
+            let awaited = fetches.awaited(NOW).map(|(_, key)| key.name.to_string());
             awaited.collect::<Vec<_>>().join(" ")
         };
         fetches.set(&[key("a")].into(), &versions(&[("a", "1")]), true);
@@ -466,9 +491,11 @@ mod tests {
     fn their_number_is_bounded() {
         let mut fetches = Fetches::new();
         let count = count_max(Kind::ConfigMap);
-        let names: Vec<String> = (0..2 * count).map(|number| number.to_string()).collect();
-        let maps = names.iter().map(|name| key(name));
-        let secrets = names.iter().map(|name| (Kind::Secret, Key::new("n", name.as_str())));
+        let keys =
+            (0..2 * count).map(|number| Key::new((number % 16).to_string(), number.to_string()));
+        let keys: Vec<Key> = keys.collect();
+        let maps = keys.iter().map(|key| (Kind::ConfigMap, key.clone()));
+        let secrets = keys.iter().map(|key| (Kind::Secret, key.clone()));
         let referred: BTreeSet<Id> = maps.chain(secrets).collect();
         // What does not exist is not counted.
         let mut versions: BTreeMap<Id, Box<str>> = BTreeMap::new();
@@ -476,7 +503,7 @@ mod tests {
         assert!(fetches.refused.is_empty());
         versions.extend(referred.iter().map(|id| (id.clone(), Box::from("1"))));
         fetches.set(&referred, &versions, true);
-        assert_eq!((fetches.awaited().count(), fetches.refused.len()), (3 * count, count));
+        assert_eq!((fetches.awaited(NOW).count(), fetches.refused.len()), (3 * count, count));
         assert!(fetches.refused.iter().all(|(kind, _)| *kind == Kind::ConfigMap));
     }
 
@@ -492,7 +519,34 @@ mod tests {
         let versions = all.iter().map(|id| (id.clone(), Box::from("1"))).collect();
         fetches.set(&all, &versions, true);
         assert!(fetches.refused.iter().all(|(_, key)| &*key.namespace == "a"));
-        assert_eq!((fetches.awaited().count(), fetches.refused.len()), (count, count + 3));
+        let read = count / 4 + 3;
+        assert_eq!(
+            (fetches.awaited(NOW).count(), fetches.refused.len()),
+            (read, 2 * count + 3 - read)
+        );
+    }
+
+    #[test]
+    fn a_namespace_holds_changes_back_once_in_a_while() {
+        let mut fetches = Fetches::new();
+        let of = |namespace: &str, name: &str| (Kind::Secret, Key::new(namespace, name));
+        let set = |fetches: &mut Fetches, all: &[Id]| {
+            let versions = all.iter().map(|id| (id.clone(), Box::from("1"))).collect();
+            fetches.set(&all.iter().cloned().collect(), &versions, true);
+        };
+        let shown = |fetches: &Fetches, now| {
+            fetches.awaited(now).map(|(_, key)| key.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        set(&mut fetches, &[of("a", "1")]);
+        assert_eq!(shown(&fetches, at(0)), "a/1");
+        fetches.waited(at(2));
+        // Another reference of the same namespace, and one of another.
+        set(&mut fetches, &[of("a", "2"), of("b", "1")]);
+        assert_eq!(shown(&fetches, at(3)), "b/1");
+        assert_eq!(shown(&fetches, at(62)), "a/2 b/1");
+        fetches.waited(at(4));
+        set(&mut fetches, &[of("a", "3"), of("b", "2")]);
+        assert_eq!(shown(&fetches, at(62)), "a/3", "its rest has not begun again");
     }
 
     #[test]
@@ -502,7 +556,10 @@ mod tests {
             let id = |number: usize| (Kind::ConfigMap, Key::new(namespace, number.to_string()));
             (0..count).map(|number| (id(number), Box::from("1"))).collect()
         };
-        let mut versions = of("a", count_max(Kind::ConfigMap));
+        let mut versions: BTreeMap<Id, Box<str>> = BTreeMap::new();
+        for namespace in ["a1", "a2", "a3", "a4"] {
+            versions.extend(of(namespace, namespace_count_max(Kind::ConfigMap)));
+        }
         let mut set = |versions: &BTreeMap<Id, Box<str>>, is_complete: bool| {
             fetches.set(&versions.keys().cloned().collect(), versions, is_complete);
             fetches.refused.iter().filter(|(_, key)| &*key.namespace == "b").count()
@@ -517,7 +574,7 @@ mod tests {
     #[test]
     fn those_in_use_stay_when_there_are_too_many() {
         let mut fetches = Fetches::new();
-        let count = count_max(Kind::ConfigMap);
+        let count = namespace_count_max(Kind::ConfigMap);
         let named = |prefix: &str| -> BTreeSet<Id> {
             (0..count).map(|number| key(&format!("{prefix}{number}"))).collect()
         };
@@ -537,8 +594,8 @@ mod tests {
         let why = fetches.why_unread(&key("a0")).unwrap();
         assert_eq!(
             &*why,
-            "is not read: more than 1024 configmaps are referred to. Remove references that are \
-             not needed"
+            "is not read: more than 1024 configmaps are referred to, or more than 256 of its \
+             namespace. Remove references that are not needed"
         );
         // One that is no longer used makes room.
         all.remove(&key("used7"));

@@ -133,6 +133,8 @@ pub(crate) struct Manager {
     absent: Option<BTreeSet<&'static str>>,
     /// The namespaces whose Pods may state limits.
     pod_namespaces: BTreeSet<Arc<str>>,
+    /// Whether there are more of them than Weir watches.
+    has_refused_pods: bool,
     /// The namespaces that the start has skipped.
     hidden: Hidden,
     /// Whether this instance has left the election for good.
@@ -203,6 +205,7 @@ impl Manager {
             failing: Failing::default(),
             absent: None,
             pod_namespaces: BTreeSet::new(),
+            has_refused_pods: false,
             hidden: Hidden::default(),
             has_left: false,
         };

@@ -50,9 +50,12 @@ impl Manager {
         }
         for (kind, refused) in &refused {
             if !self.refused.contains_key(kind) {
-                let (kind, count_max) = (kind.name(), fetch::count_max(*kind));
-                let refused = *refused;
-                (self.events)(Event::TooManyReferences { kind, count_max, refused });
+                (self.events)(Event::TooManyReferences {
+                    kind: kind.name(),
+                    count_max: fetch::count_max(*kind),
+                    namespace_count_max: fetch::namespace_count_max(*kind),
+                    refused: *refused,
+                });
             }
         }
         self.refused = refused;
@@ -85,7 +88,7 @@ impl Manager {
     /// Returns whether changes wait for objects that are referred to for the first time: a listener with a new
     /// certificate would have none until then.
     pub(super) fn holds_back(&mut self, now: Moment) -> bool {
-        if self.fetches.awaited().next().is_none() {
+        if self.fetches.awaited(now).next().is_none() {
             self.held_since = None;
             return false;
         }
@@ -95,7 +98,7 @@ impl Manager {
             self.resolve_at = Some(end);
         } else {
             // Others that are referred to later have their own time.
-            self.fetches.give_up();
+            self.fetches.waited(now);
             self.held_since = None;
         }
         is_held
@@ -173,11 +176,11 @@ impl Manager {
         namespaces.into_iter().any(|namespace| !unlisted.contains(&**namespace))
     }
 
+    /// Returns what the start waits for of what has not been listed.
     fn unlisted(&self) -> impl Iterator<Item = (&Source, &Running)> {
         let awaited = self.watches.iter().filter(|(source, _)| source.kind.is_awaited());
         awaited.filter(|(_, running)| !running.is_read())
     }
-    /// Returns what the start waits for of what has not been listed.
 
     /// Returns what the start waits for.
     fn awaited(&self, skipped: &BTreeSet<Arc<str>>, now: Moment) -> BTreeSet<String> {

@@ -75,10 +75,13 @@ impl Manager {
             return;
         }
         let policies = self.store.objects.service_policies.values();
-        let mut namespaces = policy::service::pod_namespaces(policies);
-        while namespaces.len() > NAMESPACES_MAX {
-            namespaces.pop_last();
+        let wanted = policy::service::pod_namespaces(policies);
+        let (namespaces, refused) = within_limit(wanted, &self.pod_namespaces);
+        if refused > 0 && !self.has_refused_pods {
+            let count_max = NAMESPACES_MAX;
+            (self.events)(Event::TooManyPodNamespaces { count_max, refused });
         }
+        self.has_refused_pods = refused > 0;
         if self.pod_namespaces != namespaces {
             self.pod_namespaces = namespaces;
             let versions = self.discovered.versions.clone();
@@ -158,5 +161,44 @@ impl Manager {
         }
         let versions = self.discovered.versions.clone();
         self.watch(&versions);
+    }
+}
+
+/// Returns the namespaces in which Pods are watched, and how many others have no room. Those in use stay: a new one must not
+/// take the place of another.
+fn within_limit(
+    wanted: BTreeSet<Arc<str>>,
+    used: &BTreeSet<Arc<str>>,
+) -> (BTreeSet<Arc<str>>, usize) {
+    let count = wanted.len();
+    let (stay, further): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|one| used.contains(one));
+    let namespaces: BTreeSet<Arc<str>> =
+        stay.into_iter().chain(further).take(NAMESPACES_MAX).collect();
+    let refused = count - namespaces.len();
+    (namespaces, refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(prefix: &str, count: usize) -> BTreeSet<Arc<str>> {
+        (0..count).map(|number| format!("{prefix}{number:02}").into()).collect()
+    }
+
+    #[test]
+    fn namespaces_in_use_keep_their_place() {
+        let used = named("m", NAMESPACES_MAX - 1);
+        let mut wanted = &used | &named("a", 2);
+        wanted.extend(named("z", 2));
+        let (namespaces, refused) = within_limit(wanted.clone(), &used);
+        assert_eq!((namespaces.len(), refused), (NAMESPACES_MAX, 3));
+        assert!(namespaces.is_superset(&used) && namespaces.contains("a00"));
+        // One that leaves makes room.
+        wanted.remove("m07");
+        let (after, refused) = within_limit(wanted, &namespaces);
+        assert_eq!((after.len(), refused), (NAMESPACES_MAX, 2));
+        assert!(after.contains("a01"));
+        assert_eq!(within_limit(named("a", 2), &after), (named("a", 2), 0));
     }
 }

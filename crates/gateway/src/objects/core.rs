@@ -53,6 +53,13 @@ pub struct ServicePort {
     pub app_protocol: Option<String>,
 }
 
+impl ServicePort {
+    /// Returns whether it is a port of TCP, which is the default.
+    pub fn is_tcp(&self) -> bool {
+        self.protocol.as_deref().unwrap_or("TCP") == "TCP"
+    }
+}
+
 /// A part of a Service's addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -13,7 +13,7 @@ use super::attached::Attached;
 use super::cluster::Objects;
 use super::policy::tls;
 use super::route::{self, Resolved};
-use super::route_policy;
+use super::route_targets;
 use super::status::RouteStatuses;
 use super::world::World;
 pub use crate::ir::RouteId;
@@ -50,7 +50,7 @@ impl Changes {
 
     /// Adds the targets of a RoutePolicy, as [`Changes::add_service_policy`] does.
     pub fn add_route_policy(&mut self, policy: &RoutePolicy) {
-        let targets = route_policy::routes(&policy.spec.target_refs, &policy.metadata.namespace);
+        let targets = route_targets::routes(&policy.spec.target_refs, &policy.metadata.namespace);
         self.routes.extend(targets.map(|(route, _)| route));
     }
 

@@ -21,6 +21,7 @@ pub mod ports;
 pub mod references;
 pub mod route;
 pub mod route_policy;
+pub mod route_targets;
 pub mod secret;
 pub mod status;
 pub mod world;

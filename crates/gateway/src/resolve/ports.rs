@@ -67,7 +67,7 @@ impl Ports<'_> {
             return Err(Problem::new("BackendNotFound", message));
         };
         let mut ports = service.spec.ports.iter().filter(|port| port.port == number);
-        let Some(port) = ports.clone().find(|port| is_tcp(port)) else {
+        let Some(port) = ports.clone().find(|port| port.is_tcp()) else {
             let (reason, what) = match ports.next() {
                 Some(_) => ("UnsupportedProtocol", "is not a TCP port"),
                 None => ("BackendNotFound", "does not exist"),
@@ -123,11 +123,6 @@ impl Ports<'_> {
             ServerTls::None | ServerTls::Verified(_) => Ok(port),
         }
     }
-}
-
-/// Returns whether it is a port of TCP, which is the default.
-pub fn is_tcp(port: &ServicePortSpec) -> bool {
-    port.protocol.as_deref().unwrap_or("TCP") == "TCP"
 }
 
 /// Returns whether a Service stands for a host outside of the cluster.

@@ -7,15 +7,14 @@ use std::sync::Arc;
 use config::policy::{Reference, RouteTerms};
 
 use super::cluster::{Cluster, Objects, Settings};
-use super::gateway::{allows, gateway_of, own_class};
+use super::gateway::own_class;
 use super::ingress;
 use super::ingress_classes::Classes;
-use super::{namespaces, route_policy};
+use super::route_targets::{self, is_own_set, is_used};
 use crate::grants::GroupKind;
-use crate::ir::{RouteId, RouteKind};
-use crate::objects::gateway::{ClientTls, Gateway, Listener, ListenerSet};
-use crate::objects::policy::RoutePolicy;
-use crate::objects::reference::{ObjectRef, ParentRef};
+use crate::ir::RouteId;
+use crate::objects::gateway::{ClientTls, Gateway, Listener};
+use crate::objects::reference::ObjectRef;
 use crate::objects::{GATEWAY_GROUP, Key};
 
 /// Returns the Secrets and the ConfigMaps that are referred to. References that another namespace does not permit are
@@ -90,58 +89,9 @@ fn of_route_policies<'a>(
 pub fn depend_on(objects: &Objects, route: &RouteId) -> bool {
     objects.route_policies.values().any(|policy| {
         let home = &policy.metadata.namespace;
-        let mut targets = route_policy::routes(&policy.spec.target_refs, home);
+        let mut targets = route_targets::routes(&policy.spec.target_refs, home);
         targets.any(|(target, _)| target == *route)
             && !RouteTerms::references(&policy.spec.terms).is_empty()
-    })
-}
-
-/// Returns whether one of a policy's targets is a route with a parent of Weir's that takes routes of its namespace. Other
-/// policies change nothing, and need not be read.
-pub fn is_used(cluster: &Cluster<'_>, policy: &RoutePolicy) -> bool {
-    let home = &policy.metadata.namespace;
-    let mut targets = route_policy::routes(&policy.spec.target_refs, home);
-    targets.any(|((kind, key), _)| {
-        let parents = match kind {
-            RouteKind::Http => {
-                cluster.objects.http_routes.get(&key).map(|route| &route.spec.parent_refs)
-            }
-            RouteKind::Grpc => {
-                cluster.objects.grpc_routes.get(&key).map(|route| &route.spec.parent_refs)
-            }
-            RouteKind::Tls | RouteKind::Tcp | RouteKind::Ingress => None,
-        };
-        parents.into_iter().flatten().any(|parent| takes_routes(cluster, parent, home))
-    })
-}
-
-/// Returns whether a parent belongs to Weir, and has a listener that takes routes of the namespace `home`.
-fn takes_routes(cluster: &Cluster<'_>, parent: &ParentRef, home: &Arc<str>) -> bool {
-    let key = parent.key(home);
-    let objects = cluster.objects;
-    let listeners = match parent.gateway_kind() {
-        Some("Gateway") => {
-            let gateway = objects.gateways.get(&key);
-            let own = gateway.filter(|gateway| own_class(cluster, gateway).is_some());
-            own.map(|gateway| &gateway.spec.listeners)
-        }
-        Some("ListenerSet") => {
-            let set = objects.listener_sets.get(&key).filter(|set| is_own_set(cluster, set));
-            set.map(|set| &set.spec.listeners)
-        }
-        Some(_) | None => None,
-    };
-    listeners.into_iter().flatten().any(|listener| {
-        let rule = listener.allowed_routes.namespaces.as_ref();
-        namespaces::allow(cluster, rule, "Same", &key.namespace, home)
-    })
-}
-
-/// Returns whether a ListenerSet adds its listeners to a Gateway of Weir.
-fn is_own_set(cluster: &Cluster<'_>, set: &ListenerSet) -> bool {
-    let gateway = gateway_of(set).and_then(|key| cluster.objects.gateways.get(&key));
-    gateway.is_some_and(|gateway| {
-        own_class(cluster, gateway).is_some() && allows(cluster, gateway, set)
     })
 }
 
@@ -183,6 +133,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::ir::RouteKind;
     use crate::objects::route::GrpcRoute;
     use crate::resolve::cluster::Checks;
 

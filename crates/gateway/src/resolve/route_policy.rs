@@ -5,18 +5,18 @@ use std::sync::Arc;
 use config::policy::{AuthenticationTerms, BackendRef, CompressionTerms, Reference, RouteTerms};
 use model::{Material, ServiceId};
 
-use super::policy::targets::{Target, oldest_first, section};
+use super::policy::targets::{Target, oldest_first};
 use super::policy::{Policies, invalid};
 use crate::grants::GroupKind;
 use crate::ir::backend::Target as BackendTarget;
 use crate::ir::extras::{Authentication, Extras, Owner, UNUSABLE};
 use crate::ir::{RouteId, RouteKind};
 use crate::objects::policy::{Contents, RoutePolicy};
-use crate::objects::reference::{self, ObjectRef};
-use crate::objects::{GATEWAY_GROUP, Key, WEIR_GROUP};
+use crate::objects::reference;
+use crate::objects::{Key, WEIR_GROUP};
 use crate::resolve::cluster::Cluster;
 use crate::resolve::ports::Ports;
-use crate::resolve::references;
+use crate::resolve::route_targets;
 use crate::resolve::secret::Referrer;
 use crate::resolve::status::{Condition, Problem};
 
@@ -66,11 +66,11 @@ pub fn policies(ports: Ports<'_>) -> RoutePolicies {
     let cluster = ports.cluster;
     let mut policies = RoutePolicies::default();
     let all = cluster.objects.route_policies.values();
-    let used = all.filter(|policy| references::is_used(cluster, policy));
+    let used = all.filter(|policy| route_targets::is_used(cluster, policy));
     for policy in oldest_first(used, |one| &one.metadata) {
         let metadata = &policy.metadata;
         let key = metadata.key();
-        let targets = routes(&policy.spec.target_refs, &metadata.namespace);
+        let targets = route_targets::routes(&policy.spec.target_refs, &metadata.namespace);
         let Found { extras, unresolved, asked } = found(policy, ports);
         let protects = policy.states_authentication();
         let accepted = match &extras {
@@ -93,19 +93,6 @@ pub fn policies(ports: Ports<'_>) -> RoutePolicies {
         policies.add(metadata, vec![accepted, resolved], Stated { extras, asked });
     }
     policies
-}
-
-/// Returns the routes, or rules of them by name, that a policy in the namespace `home` is for.
-pub fn routes<'a>(
-    references: &'a [ObjectRef],
-    home: &'a Arc<str>,
-) -> impl Iterator<Item = Target<RouteId>> + 'a {
-    references.iter().filter_map(|target| {
-        let is = |kind: RouteKind| target.is(GATEWAY_GROUP, kind.name(), "");
-        let kind = [RouteKind::Http, RouteKind::Grpc].into_iter().find(|kind| is(*kind))?;
-        let key = Key::new(Arc::clone(home), Arc::clone(&target.name));
-        Some(((kind, key), section(target)))
-    })
 }
 
 /// Returns what is wrong with a policy that states authentication, and what that means.

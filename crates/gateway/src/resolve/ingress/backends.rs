@@ -8,7 +8,7 @@ use crate::ir::backend::ServicePort;
 use crate::objects::Key;
 use crate::objects::core::ServicePort as PortSpec;
 use crate::objects::ingress::{IngressBackend, IngressPort, NETWORKING_GROUP};
-use crate::resolve::ports::{Ports, is_tcp};
+use crate::resolve::ports::Ports;
 use crate::resolve::route::syntax;
 use crate::resolve::secret::Referrer;
 use crate::resolve::world::World;
@@ -113,7 +113,7 @@ impl<'w> Backends<'w> {
             (None, Some(number)) => port.port == number,
             (None, None) => false,
         };
-        let mut of_service = service.spec.ports.iter().filter(|port| is_tcp(port));
+        let mut of_service = service.spec.ports.iter().filter(|port| port.is_tcp());
         let Some(port) = of_service.find(is_stated) else {
             let shown = match (&stated.name, stated.number) {
                 (Some(name), _) => name.to_string(),

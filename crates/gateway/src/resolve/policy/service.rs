@@ -16,7 +16,6 @@ use crate::ir::app_protocol::AppProtocol;
 use crate::objects::policy::{ServicePolicy, Stated};
 use crate::objects::{GATEWAY_GROUP, Key};
 use crate::resolve::cluster::Cluster;
-use crate::resolve::ports::is_tcp;
 use crate::resolve::status::Condition;
 
 /// All ServicePolicies, with what they state. `None`: the policy is invalid, and applies to nothing.
@@ -58,7 +57,7 @@ fn note_misfits(cluster: &Cluster<'_>, policies: &mut ServicePolicies) {
     let of_grpc = LazyCell::new(|| ports_of_grpc(cluster));
     for service in policies.objects() {
         let Some(spec) = cluster.objects.services.get(service) else { continue };
-        for port in spec.spec.ports.iter().filter(|port| is_tcp(port)) {
+        for port in spec.spec.ports.iter().filter(|port| port.is_tcp()) {
             let Some((policy, Some(stated))) = policies.winner(service, port.name.as_ref()) else {
                 continue;
             };

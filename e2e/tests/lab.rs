@@ -249,5 +249,5 @@ fn mistakes_in_an_incident_are_told_with_their_line() {
     assert_eq!(finished.code, Some(2), "{finished:?}");
     assert!(finished.stderr.contains("hidden-backlog"), "{}", finished.stderr);
     let finished = run(&scene, &["lab", "list", "--names"]);
-    assert_eq!(finished.stdout.lines().count(), 9, "{}", finished.stdout);
+    assert_eq!(finished.stdout.lines().count(), 10, "{}", finished.stdout);
 }

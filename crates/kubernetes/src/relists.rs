@@ -52,6 +52,8 @@ pub(crate) struct Relists {
     newest: u64,
     /// Since when changes wait.
     since: Option<Moment>,
+    /// Since when they have waited without an end in between: a new generation begins the wait anew, but only so often.
+    first: Option<Moment>,
     /// What has been listed while changes waited.
     listed: BTreeSet<Source>,
     /// When a wait in vain ended.
@@ -71,6 +73,7 @@ impl Relists {
         if newest > self.newest {
             self.newest = newest;
             self.since = Some(now);
+            self.first.get_or_insert(now);
             self.complete();
         }
     }
@@ -112,6 +115,7 @@ impl Relists {
         let is_paused = self.in_vain.is_some_and(|end| now < end + HOLD_PAUSE);
         if was_interrupted && !is_paused {
             self.since.get_or_insert(now);
+            self.first.get_or_insert(now);
         }
         self.listed.insert(source.clone());
         self.complete();
@@ -134,7 +138,8 @@ impl Relists {
 
     /// Returns until when changes wait.
     pub(crate) fn end(&self) -> Option<Moment> {
-        self.since.map(|since| since + HOLD_MAX)
+        let (since, first) = (self.since?, self.first?);
+        Some((since + HOLD_MAX).min(first + 3 * HOLD_MAX))
     }
 
     /// Returns whether the objects of a source were listed while changes wait: they may be of another state than those that
@@ -149,6 +154,7 @@ impl Relists {
             self.since = None;
         }
         if self.since.is_none() {
+            self.first = None;
             self.listed.clear();
         }
     }
@@ -320,6 +326,18 @@ mod tests {
         list(&mut relists, Kind::HttpRoute, at(100));
         assert_eq!(relists.end(), Some(at(110)));
         list(&mut relists, Kind::Service, at(101));
+        assert_eq!(relists.end(), None);
+    }
+
+    #[test]
+    fn generations_that_follow_each_other_do_not_hold_changes_for_ever() {
+        // Generation 1 begins at 5 s; each later one begins while changes wait.
+        let mut relists = started();
+        for second in (5..=30).step_by(5) {
+            relists.observe(second / 5, at(second));
+            assert!(relists.end().is_some_and(|end| end <= at(35)), "{second}");
+        }
+        relists.observe(6, at(35));
         assert_eq!(relists.end(), None);
     }
 }

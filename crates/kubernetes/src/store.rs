@@ -139,7 +139,11 @@ impl Store {
     /// their authentication.
     fn substitute(&mut self, id: Id, facts: Facts, error: &str, policy: Arc<RoutePolicy>) {
         let is_kept = self.objects.route_policies.get(&id.1).is_some_and(|known| {
-            known.metadata.uid == policy.metadata.uid && known.spec.unreadable.is_none()
+            // For targets that are new in it, only the substitute is there.
+            let is_known = |target| known.spec.target_refs.contains(target);
+            known.metadata.uid == policy.metadata.uid
+                && known.spec.unreadable.is_none()
+                && policy.spec.target_refs.iter().all(is_known)
         });
         let what = if is_kept {
             "the version that was read before stays in use"
@@ -662,7 +666,7 @@ mod tests {
             store.objects.route_policies.len()
         };
         apply(policy("read", json!([target("a")]), "1"));
-        apply(policy("read", json!([target("b"), 1]), "1"));
+        apply(policy("read", json!([target("a"), 1]), "1"));
         apply(policy("never", json!([target("b"), 1]), "1"));
         assert_eq!(apply(policy("never", json!([target("c"), 1]), "1")), 2);
         assert_eq!(targets(&store, "read"), Some(("a".to_owned(), true)));
@@ -675,8 +679,11 @@ mod tests {
         store.apply(Kind::RoutePolicy, policy("read", json!([target("b"), 1]), "2"));
         assert_eq!(targets(&store, "read"), Some(("b".to_owned(), false)));
         store.apply(Kind::RoutePolicy, policy("read", json!([target("d")]), "2"));
-        store.apply(Kind::RoutePolicy, policy("read", json!([target("e"), 1]), "2"));
+        store.apply(Kind::RoutePolicy, policy("read", json!([target("d"), 1]), "2"));
         assert_eq!(targets(&store, "read"), Some(("d".to_owned(), true)));
+        // With a new target, which must not be open.
+        store.apply(Kind::RoutePolicy, policy("read", json!([target("d"), target("e"), 1]), "2"));
+        assert_eq!(targets(&store, "read"), Some(("d e".to_owned(), false)));
         store.replace(&all(Kind::RoutePolicy), vec![]);
         assert!(store.objects.route_policies.is_empty());
     }

@@ -30,7 +30,12 @@ fn is_public(host: &str) -> bool {
     // Resolvers read `127.1` and `0x7f.0x1` as addresses (inet_aton). No public name ends like this.
     let is_number = last.starts_with(|c: char| c.is_ascii_digit());
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    host.chars().all(is_of_name) && !is_number && !INSIDE_ENDS.iter().any(|end| host.ends_with(end))
+    // `NAME.NAMESPACE.svc.DOMAIN`, whatever the domain of the cluster is.
+    let is_service = host.split('.').skip(2).any(|label| label == "svc");
+    host.chars().all(is_of_name)
+        && !is_number
+        && !is_service
+        && !INSIDE_ENDS.iter().any(|end| host.ends_with(end))
 }
 
 fn is_public_address(address: IpAddr) -> bool {
@@ -43,7 +48,12 @@ fn is_public_address(address: IpAddr) -> bool {
             !is_inside && first != 0 && first < 224
         }
         // All others are local, or another form of an IPv4 address (RFC 4291, RFC 6052).
-        IpAddr::V6(it) => it.segments()[0] & 0xe000 == 0x2000,
+        IpAddr::V6(it) => {
+            let [first, second, ..] = it.segments();
+            // 6to4 and Teredo contain IPv4 addresses.
+            let is_tunnel = first == 0x2002 || (first, second) == (0x2001, 0);
+            first & 0xe000 == 0x2000 && !is_tunnel
+        }
     }
 }
 

@@ -87,10 +87,17 @@ fn of_route_policies<'a>(
 /// Returns whether a change of a route, or its deletion, can change what is referred to: a RoutePolicy that refers to
 /// something has the route as a target.
 pub fn depend_on(objects: &Objects, route: &RouteId) -> bool {
-    objects.route_policies.values().any(|policy| {
-        let home = &policy.metadata.namespace;
-        let mut targets = route_targets::routes(&policy.spec.target_refs, home);
-        targets.any(|(target, _)| target == *route)
+    let (kind, Key { namespace, name }) = route;
+    if !route_targets::KINDS.contains(kind) {
+        return false;
+    }
+    // Policies are in the namespace of their targets.
+    let of_namespace = Key::new(Arc::clone(namespace), "")..;
+    let policies = objects.route_policies.range(of_namespace);
+    let mut policies = policies.take_while(|(key, _)| key.namespace == *namespace);
+    policies.any(|(_, policy)| {
+        let mut targets = policy.spec.target_refs.iter();
+        targets.any(|target| target.name == *name && target.is(GATEWAY_GROUP, kind.name(), ""))
             && !RouteTerms::references(&policy.spec.terms).is_empty()
     })
 }

@@ -12,6 +12,9 @@ use crate::objects::policy::RoutePolicy;
 use crate::objects::reference::{ObjectRef, ParentRef};
 use crate::objects::{GATEWAY_GROUP, Key};
 
+/// The kinds of routes that policies may be for.
+pub const KINDS: [RouteKind; 2] = [RouteKind::Http, RouteKind::Grpc];
+
 /// Returns the routes, or rules of them by name, that a policy in the namespace `home` is for.
 pub fn routes<'a>(
     references: &'a [ObjectRef],
@@ -19,7 +22,7 @@ pub fn routes<'a>(
 ) -> impl Iterator<Item = Target<RouteId>> + 'a {
     references.iter().filter_map(|target| {
         let is = |kind: RouteKind| target.is(GATEWAY_GROUP, kind.name(), "");
-        let kind = [RouteKind::Http, RouteKind::Grpc].into_iter().find(|kind| is(*kind))?;
+        let kind = KINDS.into_iter().find(|kind| is(*kind))?;
         let key = Key::new(Arc::clone(home), Arc::clone(&target.name));
         Some(((kind, key), section(target)))
     })

@@ -384,6 +384,8 @@ impl Manager {
             self.relists.observe(self.api.news().generation, began);
             if let Some(end) = self.relists.end() {
                 self.resolve_at = Some(end);
+                // What is referred to afterwards has its own time.
+                self.held_since = None;
                 self.publish_pods();
                 return;
             }

@@ -485,12 +485,36 @@ fn uses(weir: &Weir, name: &str) -> bool {
     pods.keys().any(|(service, _)| *service == Key::new("n", name))
 }
 
+/// Until a generation is in force, requests go to the Services of the one before.
+#[tokio::test]
+async fn pods_of_a_service_stay_until_no_generation_uses_it() {
+    let cluster = cluster();
+    for name in ["old", "new"] {
+        cluster.put(service(name));
+    }
+    cluster.put(route("a", "old"));
+    let weir = start(settings(&cluster));
+    weir.wait_for_routes(&["a", "r"]).await;
+    let apply = || {
+        let generation = weir.served().generation;
+        weir.in_force.send_replace(Arc::new(InForce { generation, ..InForce::default() }));
+    };
+    apply();
+    cluster.put(route("a", "new"));
+    wait("the new Service", || uses(&weir, "new").then_some(())).await;
+    assert!(uses(&weir, "old"));
+    apply();
+    wait("the end of the old one", || (!uses(&weir, "old")).then_some(())).await;
+    weir.handle.stop();
+}
+
 /// The API server comes back with a state that is older than what one watch knows, and newer than what the others know.
 /// Their connections notice nothing.
 #[tokio::test]
 async fn older_data_that_one_watch_finds_are_listed_by_all() {
     let cluster = cluster();
     let weir = start(settings(&cluster));
+    weir.obey();
     weir.wait_for_routes(&["r"]).await;
     let backup = cluster.change(|state| state.data.clone());
     cluster.put(service("lost"));
@@ -566,6 +590,7 @@ async fn a_state_is_served_once_all_of_it_has_been_checked() {
 async fn pods_change_without_resolving() {
     let cluster = cluster();
     let weir = start(settings(&cluster));
+    weir.obey();
     wait("a binding", || (!weir.served().bindings.is_empty()).then_some(())).await;
     let generation = weir.served().generation;
     // The health is published after what is served.

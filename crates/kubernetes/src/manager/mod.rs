@@ -113,6 +113,8 @@ pub(crate) struct Manager {
     election: elect::State,
     /// The ports of Services that Gateways use.
     used: Arc<PortLimits>,
+    /// The Pods of ports that only the generation in force uses.
+    leaving: PodSets,
     /// The statuses of the generation that was published last.
     latest: Option<Outcome>,
     /// Those that wait for their generation to be in force.
@@ -192,6 +194,7 @@ impl Manager {
             is_leading: false,
             election: elect::State::default(),
             used: Arc::default(),
+            leaving: PodSets::default(),
             latest: None,
             pending: None,
             passed: None,

@@ -44,6 +44,11 @@ impl Manager {
             self.store.dirty.slices.extend(other);
         }
         self.used = ports;
+        if has_other_services {
+            let before = Arc::clone(&self.outputs.pods.borrow());
+            let gone = before.iter().filter(|(port, _)| !self.used.contains_key(*port));
+            self.leaving.extend(gone.map(|(port, pods)| (port.clone(), pods.clone())));
+        }
         // Pods first: a reader of a Service must find its Pods.
         if has_other_services || !self.store.dirty.slices.is_empty() {
             self.publish_pods();
@@ -83,6 +88,11 @@ impl Manager {
     /// Passes the statuses on whose generation is in force: what a status says is true when it is written. Ports that
     /// the balancer does not listen on may change without a new generation.
     pub(super) fn in_force(&mut self, in_force: &InForce) {
+        let newest = self.outputs.served.borrow().generation;
+        if !self.leaving.is_empty() && newest <= in_force.generation {
+            self.leaving.clear();
+            self.publish_pods();
+        }
         let is_ready = |one: &Option<Outcome>| {
             one.as_ref().is_some_and(|one| one.generation <= in_force.generation)
         };
@@ -123,7 +133,7 @@ impl Manager {
         self.store.dirty.slices = kept;
         let before = Arc::clone(&self.outputs.pods.borrow());
         let zone = self.settings.zone.as_deref();
-        let mut is_changed = before.len() != self.used.len();
+        let mut is_changed = false;
         let pods = self.used.iter().map(|(port, limit_max)| {
             let known = before.get(port).filter(|_| !dirty.contains(&port.0));
             let pods = known.cloned().unwrap_or_else(|| self.store.pods(port, *limit_max, zone));
@@ -132,8 +142,12 @@ impl Manager {
                 .is_none_or(|before| !Arc::ptr_eq(before, &pods) && *before != pods);
             (port.clone(), pods)
         });
-        let pods: PodSets = pods.collect();
-        if is_changed {
+        let mut pods: PodSets = pods.collect();
+        // Until the next generation is in force, requests go to Services that it uses no more.
+        for (port, leaving) in &self.leaving {
+            pods.entry(port.clone()).or_insert_with(|| leaving.clone());
+        }
+        if is_changed || before.len() != pods.len() {
             self.outputs.pods.send_replace(Arc::new(pods));
         }
     }

@@ -52,7 +52,7 @@ pub(crate) struct Relists {
     newest: u64,
     /// Since when changes wait.
     since: Option<Moment>,
-    /// Since when they have waited without an end in between: a new generation begins the wait anew, but only so often.
+    /// The start of the whole wait. A new generation restarts the wait, and this bounds its total length.
     first: Option<Moment>,
     /// What has been listed while changes waited.
     listed: BTreeSet<Source>,

@@ -743,7 +743,7 @@ async fn policies_of_weir_apply_once_their_kinds_are_installed() {
         condition("routepolicies").filter(|(status, _)| status == "True")
     })
     .await;
-    // Its requests are those of nobody else again.
+    // Without the policy, the route requires no authentication.
     cluster.delete("routepolicies", "n", "p");
     wait("the route without the policy", || extras(&weir.served()).is_none().then_some(())).await;
     weir.handle.stop();

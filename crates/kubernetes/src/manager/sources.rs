@@ -55,7 +55,7 @@ impl Manager {
     }
 
     fn set_absent(&mut self) {
-        // Those of Weir itself are missed by nobody who does not use them.
+        // Weir's own kinds are optional: without their CRDs, nothing is missing.
         let absent = self.discovered.absent().filter(|kind| kind.group() == GATEWAY_GROUP);
         let absent: BTreeSet<&'static str> = absent.map(Kind::name).collect();
         let is_news = match &self.absent {

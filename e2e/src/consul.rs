@@ -250,6 +250,9 @@ fn settings(
     if options.acl {
         let tokens = json!({ "initial_management": MANAGEMENT_TOKEN, "agent": MANAGEMENT_TOKEN });
         settings["acl"] = json!({ "enabled": true, "default_policy": "deny", "tokens": tokens });
+        // With streaming, Consul closes a revoked token's subscription before it commits the token's removal. If its
+        // own client subscribes again in between, it gets the answers until it restarts.
+        settings["use_streaming_backend"] = json!(false);
     }
     if let Some(pair) = &options.tls {
         let https = json!({ "cert_file": pair.chain, "key_file": pair.key });

@@ -231,6 +231,7 @@ fn by_host(
     names: &Names,
 ) -> Option<impl Iterator<Item = Route>> {
     let matches = RouteMatch {
+        priority: raw.priority,
         listeners: listeners_of(&raw, names),
         host: None,
         path: raw.path,
@@ -423,8 +424,17 @@ fn tell_apart(routes: &mut [Route]) {
 
 /// Returns a name for a route that has none: its conditions, as short as they allow.
 fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
-    let RouteMatch { listeners: of, host, path, method, fields, query, conditions, age: _ } =
-        matches;
+    let RouteMatch {
+        priority: _,
+        listeners: of,
+        host,
+        path,
+        method,
+        fields,
+        query,
+        conditions,
+        age: _,
+    } = matches;
     let mut name = String::new();
     if let Some(method) = method {
         name.extend([method, " "]);

@@ -6,6 +6,7 @@ use crate::{FieldMatch, HostPattern, PathMatch, RouteMatch};
 
 /// How specific conditions are, part by part; what is tried first is `Less`.
 type Specific = (
+    Reverse<u32>,
     (u8, Reverse<usize>),
     (u8, Reverse<usize>),
     bool,
@@ -19,6 +20,8 @@ crate::words! {
     /// The first part of their conditions in which two routes differ in precedence.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Rank {
+        /// The priority.
+        Priority = "priority",
         /// The host: exact, longer wildcard, any.
         Host = "host",
         /// The path: exact, longer prefix.
@@ -44,6 +47,7 @@ impl Rank {
     /// Returns what the route that is tried first has, in words that follow "because".
     pub fn text(self) -> &'static str {
         match self {
+            Rank::Priority => "its priority is higher",
             Rank::Host => "its host is more specific",
             Rank::Path => "its path is longer, or exact",
             Rank::Method => "it names a method",
@@ -58,7 +62,7 @@ impl Rank {
 }
 
 impl RouteMatch {
-    /// Compares which of two is tried first (`Less`), by the precedence of the Kubernetes Gateway
+    /// Compares which of two is tried first (`Less`): by priority, then by the precedence of the Kubernetes Gateway
     /// API (`HTTPRouteRule.matches`, `HTTPRouteSpec.hostnames`): exact host, longer wildcard host,
     /// any host; exact path, longer prefix; a method; more fields; more query parameters. After
     /// that, more other conditions, and listeners named before all listeners; then `age`. Total: what is
@@ -95,6 +99,7 @@ impl RouteMatch {
             one.4 != other.4,
             one.5 != other.5,
             one.6 != other.6,
+            one.7 != other.7,
             ages_differ,
         ];
         // In the order of the parts; `Order` remains.
@@ -113,6 +118,7 @@ impl RouteMatch {
             PathMatch::Prefix(prefix) => (1, Reverse(prefix.len())),
         };
         (
+            Reverse(self.priority),
             host,
             path,
             self.method.is_none(),

@@ -72,11 +72,13 @@ impl Route {
     }
 }
 
-/// Conditions that must all hold. Precedence among routes is the Kubernetes Gateway API's: exact
+/// Conditions that must all hold. Precedence among routes of one priority is the Kubernetes Gateway API's: exact
 /// host, longer wildcard host, any host; exact path, longer prefix; method; more fields; more
 /// query parameters. After these, more of the other conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RouteMatch {
+    /// Routes of a higher priority are tried first. No condition.
+    pub priority: u32,
     /// Listeners it applies to; empty: all.
     pub listeners: Vec<ListenerId>,
     /// Host without port, lower case; `None`: any.
@@ -122,6 +124,7 @@ impl RouteMatch {
     /// Returns the conditions that every request meets, unless its path has dot segments.
     pub fn any() -> RouteMatch {
         RouteMatch {
+            priority: 0,
             listeners: Vec::new(),
             host: None,
             path: PathMatch::Prefix(String::new()),

@@ -221,12 +221,14 @@ fn explained(case: &Case<'_>, index: usize, route: &Route) -> ExplainedRoute {
     }
 }
 
-/// Returns the conditions of a route in words; empty: it has none.
+/// Returns the priority, if it has one, and the conditions of a route in words.
 fn conditions(matches: &RouteMatch, snapshot: &Snapshot) -> Vec<String> {
-    let RouteMatch { listeners, host, path, method, fields, query, conditions, age: _ } = matches;
+    let RouteMatch { priority, listeners, host, path, method, fields, query, conditions, age: _ } =
+        matches;
     let listeners = listeners.iter().filter_map(|id| snapshot.listeners.get(id.0 as usize));
     let names: Vec<&str> = listeners.map(|listener| &*listener.name).collect();
     let mut words = Vec::new();
+    words.extend((*priority > 0).then(|| format!("priority {priority}")));
     words.extend((!names.is_empty()).then(|| format!("listener {}", names.join(" or "))));
     words.extend(host.iter().map(|host| format!("host {host}")));
     match path {

@@ -188,7 +188,11 @@ fn equal(group: &[Member<'_>], problems: &Problems) {
                 Diagnostic::error(
                     format!("two routes match the same requests: {what}"),
                     second.span(),
-                    "which of them should answer?",
+                    if first.route.priority == second.route.priority {
+                        "which of them should answer?"
+                    } else {
+                        "the one with the lower priority would never answer"
+                    },
                 )
                 .other(first.span(), "the same conditions")
                 .help("order in the file does not matter, so neither comes first: join them, or add a condition to one"),
@@ -236,11 +240,22 @@ fn mirrors(route: &RawRoute, document: &Document, names: &Names, problems: &Prob
     }
 }
 
-/// Reports a route for all listeners if each listener has an equal, more specific route.
+const LOWER: &str = "give the route that names its listener the same priority, or leave it out";
+
+/// Reports a route for all listeners if each listener has an equal route that is tried first, and routes that name their
+/// listeners if it is tried before them.
 fn unreachable(group: &[Member<'_>], document: &Document, problems: &Problems) {
     let Some(general) = group.iter().find(|m| m.listeners.is_empty()) else {
         return;
     };
+    let is_first = |member: &&Member<'_>| member.route.priority >= general.route.priority;
+    let named = group.iter().filter(|member| !member.listeners.is_empty());
+    for later in named.clone().filter(|member| !is_first(member)) {
+        let title = "a route that no request reaches";
+        let warning = Diagnostic::warning(title, later.span(), "never matches");
+        let same = "the same conditions, for all listeners, with a higher priority";
+        problems.report(warning.other(general.span(), same).help(LOWER));
+    }
     let mut http = document
         .listeners
         .iter()
@@ -248,14 +263,17 @@ fn unreachable(group: &[Member<'_>], document: &Document, problems: &Problems) {
         .filter(|(_, listener)| matches!(listener.protocol, RawProtocol::Http))
         .map(|(index, _)| ListenerId(index as u32))
         .peekable();
-    let taken: HashSet<ListenerId> =
-        group.iter().flat_map(|member| member.listeners.iter().copied()).collect();
+    let taken: HashSet<ListenerId> = named
+        .clone()
+        .filter(is_first)
+        .flat_map(|member| member.listeners.iter().copied())
+        .collect();
     if taken.is_empty() || http.peek().is_none() || !http.all(|id| taken.contains(&id)) {
         return;
     }
     let mut warning =
         Diagnostic::warning("a route that no request reaches", general.span(), "never matches");
-    for other in group.iter().filter(|member| !member.listeners.is_empty()) {
+    for other in named.filter(is_first) {
         warning = warning.other(other.span(), "the same conditions, for a listener by name");
     }
     problems.report(

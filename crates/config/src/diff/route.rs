@@ -76,8 +76,17 @@ type Conditions<'a> = (
 );
 
 fn conditions<'a>(matches: &'a RouteMatch, of: &'a Snapshot) -> Conditions<'a> {
-    let RouteMatch { listeners: _, host, path, method, fields, query, conditions, age: _ } =
-        matches;
+    let RouteMatch {
+        priority: _,
+        listeners: _,
+        host,
+        path,
+        method,
+        fields,
+        query,
+        conditions,
+        age: _,
+    } = matches;
     (listeners(matches, of), host.as_ref(), path, method.as_deref(), fields, query, conditions)
 }
 
@@ -96,8 +105,18 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
     words.value("listener", &listeners, &new_listeners, |names| {
         if names.is_empty() { "all".to_owned() } else { names.join(", ") }
     });
-    let RouteMatch { listeners: _, host, path, method, fields, query, conditions, age: _ } =
-        matches;
+    let RouteMatch {
+        priority,
+        listeners: _,
+        host,
+        path,
+        method,
+        fields,
+        query,
+        conditions,
+        age: _,
+    } = matches;
+    words.value("priority", priority, &new.matches.priority, ToString::to_string);
     words.value("host", host, &new.matches.host, |host| match host {
         None => "any".to_owned(),
         Some(host) => host.to_string(),

@@ -120,6 +120,7 @@ pub(super) const RULES: &[Rules] = &[
         permitted: &["compress", "rate_limit"],
         forbidden: &[
             ("name", OF_ROUTE),
+            ("priority", OPERATOR),
             ("listener", OF_ROUTE),
             ("host", OF_ROUTE),
             ("path", OF_ROUTE),

@@ -259,6 +259,7 @@ pub(crate) struct RawRoute {
     /// All of its conditions could be read, so it may be compared with others.
     pub(crate) certain: bool,
     pub(crate) name: Option<At<Arc<str>>>,
+    pub(crate) priority: u32,
     pub(crate) listeners: Vec<At<Arc<str>>>,
     /// One route each; never empty.
     pub(crate) hosts: Vec<At<Option<HostPattern>>>,

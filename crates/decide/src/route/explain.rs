@@ -142,7 +142,17 @@ fn of_condition<R: RequestView>(condition: &Condition, head: &R) -> String {
 
 /// Returns the conditions of a route one by one.
 fn steps(route: &RouteMatch) -> impl Iterator<Item = Unmet<'_>> {
-    let RouteMatch { listeners, host, path, method, fields, query, conditions, age: _ } = route;
+    let RouteMatch {
+        priority: _,
+        listeners,
+        host,
+        path,
+        method,
+        fields,
+        query,
+        conditions,
+        age: _,
+    } = route;
     let is_any = matches!(path, PathMatch::Prefix(prefix) if prefix.is_empty());
     let on = (!listeners.is_empty()).then_some(Unmet::Listener);
     let host = host.iter().map(Unmet::Host);

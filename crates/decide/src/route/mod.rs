@@ -11,7 +11,7 @@
 //! far as the request matches; then the rules found on the way are tried from the deepest up, which
 //! is most specific first. When no rule of the best host pattern matches, the next less specific
 //! pattern is tried. Rules of equal host and path are grouped by their kinds of conditions
-//! (`rules`). Conditions other than exact values (`model::Condition`) are evaluated one
+//! (`rules`). All this is done for the highest priority first, and for the next one if no rule matches. Conditions other than exact values (`model::Condition`) are evaluated one
 //! after the other (`condition`).
 //!
 //! The rules of a host pattern are found by their order among each other, not by their positions in the
@@ -129,22 +129,30 @@ impl RequestView for wire::http1::RequestHead {
 /// An index over a configuration's routes. Immutable; built once per configuration.
 #[derive(Debug)]
 pub struct Router {
-    /// Labels of host patterns, the last label first, under one root.
-    hosts: Trie<HostRules>,
-    hosts_root: NodeId,
-    /// The rules without a host.
-    any_host: Option<HostId>,
-    /// The rules of each host pattern.
+    /// The host patterns of each priority, the highest first. Most configurations have one.
+    priorities: Vec<Hosts>,
+    /// The rules of each host pattern of each priority.
     of_hosts: Vec<OfHost>,
-    /// The positions of the routes of each host pattern, in order of precedence.
+    /// The positions of the routes of each of these, in order of precedence.
     positions: Vec<u32>,
     /// A rule has a condition on names in client certificates.
     reads_certificates: bool,
 }
 
-/// Numbers the host patterns, in order of their first routes.
+/// Numbers the host patterns of all priorities, in order of their first routes.
 #[derive(Clone, Copy, Debug)]
 struct HostId(u32);
+
+/// The host patterns of one priority.
+#[derive(Debug)]
+struct Hosts {
+    priority: u32,
+    /// Labels of host patterns, the last label first, under one root.
+    named: Trie<HostRules>,
+    root: NodeId,
+    /// The rules without a host.
+    any: Option<HostId>,
+}
 
 /// The host patterns at a node of the trie.
 #[derive(Debug, Default)]
@@ -178,7 +186,7 @@ impl Router {
         };
         // Most patterns stay, in the same order.
         let mut next = 0;
-        Router::of(&matches, |host, positions| {
+        Router::of(&matches, |first, positions| {
             let is_at = |at: usize| {
                 let old = before.positions_of(at)?;
                 let mut pairs = old.iter().zip(positions);
@@ -186,28 +194,24 @@ impl Router {
                     old.len() == positions.len() && pairs.all(|(old, new)| is_same(old, new));
                 is_same.then_some(at)
             };
-            let found = is_at(next).or_else(|| is_at(before.host(host)?.0 as usize))?;
+            let found = is_at(next).or_else(|| is_at(before.host(first)?.0 as usize))?;
             next = found + 1;
             Some(Arc::clone(&before.of_hosts[found].paths))
         })
     }
 
-    /// Indexes routes by their conditions. `known` returns what is known of the routes of a host pattern, which are at these
-    /// positions.
+    /// Indexes routes by their conditions. `known` returns what is known of the routes of a priority and host pattern, of
+    /// which it gets the first route and the positions.
     fn of(
         routes: &[&RouteMatch],
-        mut known: impl FnMut(Option<&HostPattern>, &[u32]) -> Option<Arc<Paths>>,
+        mut known: impl FnMut(&RouteMatch, &[u32]) -> Option<Arc<Paths>>,
     ) -> Router {
-        let mut hosts = Trie::default();
-        let hosts_root = hosts.add_root();
         let is_on_certificate = |route: &&RouteMatch| {
             let mut conditions = route.conditions.iter();
             conditions.any(|condition| matches!(condition.on, ConditionOn::Certificate(_)))
         };
         let mut router = Router {
-            hosts,
-            hosts_root,
-            any_host: None,
+            priorities: priorities(routes).into_iter().map(Hosts::new).collect(),
             of_hosts: Vec::new(),
             positions: vec![0; routes.len()],
             reads_certificates: routes.iter().any(is_on_certificate),
@@ -217,7 +221,7 @@ impl Router {
         let of_routes: Vec<HostId> = routes
             .iter()
             .map(|route| {
-                let id = router.host_of(route.host.as_ref(), HostId(counts.len() as u32));
+                let id = router.host_of(route, HostId(counts.len() as u32));
                 if id.0 as usize == counts.len() {
                     counts.push(0);
                 }
@@ -225,7 +229,7 @@ impl Router {
                 id
             })
             .collect();
-        router.hosts.shrink();
+        router.priorities.iter_mut().for_each(|hosts| hosts.named.shrink());
         // Where the next route of each pattern belongs.
         let mut first = 0;
         let mut places: Vec<u32> = Vec::with_capacity(counts.len());
@@ -242,9 +246,8 @@ impl Router {
         for (end, count) in places.into_iter().zip(counts) {
             let first = end - count;
             let positions = &mut router.positions[first as usize..end as usize];
-            let host = routes[positions[0] as usize].host.as_ref();
-            let paths =
-                known(host, positions).unwrap_or_else(|| Arc::new(Paths::new(routes, positions)));
+            let paths = known(routes[positions[0] as usize], positions)
+                .unwrap_or_else(|| Arc::new(Paths::new(routes, positions)));
             router.of_hosts.push(OfHost { paths, first });
         }
         router
@@ -257,33 +260,41 @@ impl Router {
         self.positions.get(first..end.unwrap_or(self.positions.len()))
     }
 
-    /// Returns the number of a host pattern.
-    fn host(&self, host: Option<&HostPattern>) -> Option<HostId> {
+    /// Returns the number of a route's host pattern.
+    fn host(&self, route: &RouteMatch) -> Option<HostId> {
+        let hosts = self.priorities.get(self.rank_of(route).ok()?)?;
         let node = |name: &str| {
-            let (node, is_whole) = self.hosts.walk(self.hosts_root, labels(name));
-            is_whole.then(|| self.hosts.value(node))
+            let (node, is_whole) = hosts.named.walk(hosts.root, labels(name));
+            is_whole.then(|| hosts.named.value(node))
         };
-        match host {
-            None => self.any_host,
+        match &route.host {
+            None => hosts.any,
             Some(HostPattern::Exact(name)) => node(name)?.exact,
             Some(HostPattern::Wildcard(suffix)) => node(suffix)?.wildcard,
         }
     }
 
-    /// Returns the number of a host pattern, `next` if it is new.
-    fn host_of(&mut self, host: Option<&HostPattern>, next: HostId) -> HostId {
-        let id = match host {
-            None => &mut self.any_host,
+    /// Returns the number of a route's host pattern, `next` if it is new.
+    fn host_of(&mut self, route: &RouteMatch, next: HostId) -> HostId {
+        let (Ok(rank) | Err(rank)) = self.rank_of(route);
+        let Hosts { named, root, any, .. } = &mut self.priorities[rank];
+        let id = match &route.host {
+            None => any,
             Some(HostPattern::Exact(name)) => {
-                let node = self.hosts.insert(self.hosts_root, labels(name));
-                &mut self.hosts.value_mut(node).exact
+                let node = named.insert(*root, labels(name));
+                &mut named.value_mut(node).exact
             }
             Some(HostPattern::Wildcard(suffix)) => {
-                let node = self.hosts.insert(self.hosts_root, labels(suffix));
-                &mut self.hosts.value_mut(node).wildcard
+                let node = named.insert(*root, labels(suffix));
+                &mut named.value_mut(node).wildcard
             }
         };
         *id.get_or_insert(next)
+    }
+
+    /// Returns where the priority of a route is among all of them, or would be.
+    fn rank_of(&self, route: &RouteMatch) -> Result<usize, usize> {
+        self.priorities.binary_search_by(|hosts| route.priority.cmp(&hosts.priority))
     }
 
     /// Returns the position of the route for a request; `None` if no route matches, or if the path
@@ -294,16 +305,8 @@ impl Router {
             return None;
         }
         let subject = Subject { head, arrival, canonical: OnceCell::new() };
-        let (deepest, whole) = self.hosts.walk(self.hosts_root, labels(head.host()));
-        let exact = if whole { self.hosts.value(deepest).exact } else { None };
-        // A wildcard stands for at least one label: the whole host's own node does not count.
-        let mut above = if whole { self.hosts.parent(deepest) } else { Some(deepest) };
-        let wildcards = std::iter::from_fn(|| {
-            let node = above?;
-            above = self.hosts.parent(node);
-            Some(self.hosts.value(node).wildcard)
-        });
-        exact.into_iter().chain(wildcards.flatten()).chain(self.any_host).find_map(|host| {
+        let of_priorities = self.priorities.iter();
+        of_priorities.flat_map(|hosts| hosts.covering(head.host())).find_map(|host| {
             let OfHost { paths, first } = &self.of_hosts[host.0 as usize];
             let found = paths.find(path, &subject)?;
             Some(self.positions[*first as usize + found] as usize)
@@ -314,6 +317,41 @@ impl Router {
     pub fn reads_certificates(&self) -> bool {
         self.reads_certificates
     }
+}
+
+impl Hosts {
+    fn new(priority: u32) -> Hosts {
+        let mut named = Trie::default();
+        let root = named.add_root();
+        Hosts { priority, named, root, any: None }
+    }
+
+    /// Returns the host patterns that cover a host, the most specific first.
+    fn covering(&self, host: &str) -> impl Iterator<Item = HostId> {
+        let (deepest, whole) = self.named.walk(self.root, labels(host));
+        let exact = if whole { self.named.value(deepest).exact } else { None };
+        // A wildcard stands for at least one label: the whole host's own node does not count.
+        let mut above = if whole { self.named.parent(deepest) } else { Some(deepest) };
+        let wildcards = std::iter::from_fn(move || {
+            let node = above?;
+            above = self.named.parent(node);
+            Some(self.named.value(node).wildcard)
+        });
+        exact.into_iter().chain(wildcards.flatten()).chain(self.any)
+    }
+}
+
+/// Returns the priorities of routes, each once, the highest first.
+fn priorities(routes: &[&RouteMatch]) -> Vec<u32> {
+    let mut all: Vec<u32> = Vec::new();
+    for route in routes {
+        // Nearly always, the last one is of the same priority.
+        if all.last() != Some(&route.priority) && !all.contains(&route.priority) {
+            all.push(route.priority);
+        }
+    }
+    all.sort_unstable_by(|one, other| other.cmp(one));
+    all
 }
 
 /// Returns the branch for a request: drawn by weight if there are several.

@@ -79,7 +79,7 @@ fn pair(text: &str, between: &str) -> (String, String) {
 
 /// Parses a rule in short form: `*.example.com =/exact GET x-a:1 ?q=1 @0`; a path without `=` is a
 /// prefix, `@` names a listener, `+name` requires a field and `-name` forbids one, `#` is the order of equally
-/// specific ones, everything is optional.
+/// specific ones, `!` the priority, everything is optional.
 fn rule(text: &str) -> RouteMatch {
     let mut rule = RouteMatch::any();
     let condition = |text: &str, between| {
@@ -98,6 +98,8 @@ fn rule(text: &str) -> RouteMatch {
         } else if let Some(name) = word.strip_prefix(['+', '-']) {
             let (on, test) = (ConditionOn::Field(name.into()), Test::Present);
             rule.conditions.push(Condition { on, test, negated: word.starts_with('-') });
+        } else if let Some(priority) = word.strip_prefix('!') {
+            rule.priority = priority.parse().unwrap();
         } else if let Some(order) = word.strip_prefix('#') {
             rule.age = Some(age(order.parse().unwrap()));
         } else if word.contains(':') {
@@ -149,7 +151,13 @@ fn found<'r>(rules: &[&'r str], request: &Request) -> Option<&'r str> {
 fn precedence_is_the_gateway_apis() {
     // In each line the first rule wins over all others, for a request that all of them match.
     let cases: &[(&str, &[&str], &[&str])] = &[
-        // Host before everything else.
+        // Priority before everything else.
+        (
+            "GET a.b.example.com/x",
+            &[],
+            &["/x !2", "*.example.com !1", "!1", "a.b.example.com =/x GET"],
+        ),
+        // Host before everything else of the same priority.
         ("GET a.b.example.com/x", &[], &["a.b.example.com", "*.b.example.com =/x GET", "=/x GET"]),
         ("GET a.b.example.com/x", &[], &["*.b.example.com", "*.example.com =/x", "*.com", "/x"]),
         // Exact path before any prefix, a longer prefix before a shorter, before a method.
@@ -331,6 +339,9 @@ fn random_rule(rng: &mut Rng) -> RouteMatch {
     }
     if rng.bool() {
         add(format!("#{}", rng.u8(0..4)));
+    }
+    if rng.u8(0..3) == 0 {
+        add(format!("!{}", rng.u8(0..3)));
     }
     rule(&text)
 }

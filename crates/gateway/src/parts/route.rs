@@ -204,7 +204,18 @@ type Conditions<'a> = (
 );
 
 fn conditions(of: &RouteMatch) -> Conditions<'_> {
-    let RouteMatch { listeners, host, path, method, fields, query, conditions, age: _ } = of;
+    // No route here has a priority.
+    let RouteMatch {
+        priority: _,
+        listeners,
+        host,
+        path,
+        method,
+        fields,
+        query,
+        conditions,
+        age: _,
+    } = of;
     (listeners, host.as_ref(), path, method.as_deref(), fields, query, conditions)
 }
 

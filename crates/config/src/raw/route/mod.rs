@@ -28,6 +28,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawRoute {
         span: table.span.clone(),
         certain,
         name: table.text("name", name),
+        priority: table.integer("priority").value,
         listeners,
         hosts,
         method,

@@ -29,7 +29,7 @@ pub(super) static DEFAULTS: TableSpec = TableSpec {
             "route",
             Kind::Defaults { heading: "[defaults.route]", of: &ROUTE, without: OF_A_ROUTE },
             Absent::Then("none"),
-            "The keys of `[[route]]`, except its name, conditions and action: `request_header`, `response_header`, `mirror`, `compress`, `authenticate`, `rate_limit`, `cors`, `maintenance` and `error_page`.",
+            "The keys of `[[route]]`, except its name, priority, conditions and action: `request_header`, `response_header`, `mirror`, `compress`, `authenticate`, `rate_limit`, `cors`, `maintenance` and `error_page`.",
         ),
     ],
 };
@@ -37,9 +37,10 @@ pub(super) static DEFAULTS: TableSpec = TableSpec {
 /// What makes a listener the one it is.
 const OF_A_LISTENER: &[&str] = &["name", "address", "service", "server_names"];
 const OF_A_SERVICE: &[&str] = &["server"];
-/// Conditions, and the action; `rewrite` continues a condition, the path.
+/// Conditions, the priority among routes, and the action; `rewrite` continues a condition, the path.
 const OF_A_ROUTE: &[&str] = &[
     "name",
+    "priority",
     "listener",
     "host",
     "path",

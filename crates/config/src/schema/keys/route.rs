@@ -11,6 +11,8 @@ use super::{affinity, retries};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
+/// There is room for a priority of each route between any two others.
+const PRIORITY_MAX: u64 = 1_000_000_000;
 const ONE_TEXT: Kind = SECRET;
 const MEDIA_RANGE: Kind = Kind::Text(form("media type"));
 const FIELD_VALUES: Kind = Kind::OneOrMore(&ONE_TEXT);
@@ -21,10 +23,16 @@ const TEXT_OR_TEST: Kind = Kind::Either(&[SECRET, Kind::Table(&TEST)]);
 pub(crate) static ROUTE: TableSpec = TableSpec {
     heading: "[[route]]",
     path: "route",
-    doc: "A rule: which requests it matches, and the action for them. All conditions must hold. Of the rules that match, the most specific one wins, as in the Kubernetes Gateway API, independent of the order in the file: exact host before longer wildcard before any; exact path before longer prefix; with a method; more exact header conditions; more exact query conditions; more of all other conditions; listeners named before all listeners. Two rules with the same conditions are a mistake.\n\nExactly one of `service`, `split`, `redirect`, `deny` and `respond` is the action.",
-    example: "[[route]]\nname = \"listings\"\nlistener = \"public\"\nhost = \"api.example.com\"\npath = \"/listings\"\nmethod = \"GET\"\nservice = \"listings\"\n\n[[route]]\npath_regex = \"^/u/[0-9]+$\"\nclient_certificate = { subject = \"CN=billing,O=Example\" }\nservice = \"accounts\"\n\n# From these networks only; everybody else gets 404.\n[[route]]\npath = \"/admin\"\nclient = [\"10.0.0.0/8\", \"2001:db8::/32\"]\nclient_file = \"office.txt\"\nclient_not = [\"10.6.6.0/24\"]\nclient_not_file = \"none.txt\"\nservice = \"accounts\"\n\n[[route]]\npath = \"/admin\"\ndeny = 404\n\n[[route]]\npath = \"/old-shop\"\nmaintenance = true\nservice = \"listings\"\n\n[[route]]\nhost = \"example.com\"\nredirect = { host = \"www.example.com\" }\n\n[[listener]]\nname = \"public\"\naddress = \"0.0.0.0:8080\"\n",
+    doc: "A rule: which requests it matches, and the action for them. All conditions must hold. Of the rules that match, the one with the highest `priority` wins, then the most specific one, as in the Kubernetes Gateway API, independent of the order in the file: exact host before longer wildcard before any; exact path before longer prefix; with a method; more exact header conditions; more exact query conditions; more of all other conditions; listeners named before all listeners. Two rules with the same conditions are a mistake.\n\nExactly one of `service`, `split`, `redirect`, `deny` and `respond` is the action.",
+    example: "[[route]]\nname = \"listings\"\nlistener = \"public\"\nhost = \"api.example.com\"\npath = \"/listings\"\nmethod = \"GET\"\nservice = \"listings\"\n\n[[route]]\npath_regex = \"^/u/[0-9]+$\"\nclient_certificate = { subject = \"CN=billing,O=Example\" }\nservice = \"accounts\"\n\n# From these networks only; everybody else gets 404.\n[[route]]\npath = \"/admin\"\nclient = [\"10.0.0.0/8\", \"2001:db8::/32\"]\nclient_file = \"office.txt\"\nclient_not = [\"10.6.6.0/24\"]\nclient_not_file = \"none.txt\"\nservice = \"accounts\"\n\n[[route]]\npath = \"/admin\"\ndeny = 404\n\n[[route]]\npath = \"/old-shop\"\nmaintenance = true\nservice = \"listings\"\n\n# For all hosts, whatever routes they have.\n[[route]]\npath = \"/robots.txt\"\npriority = 1\nrespond = { body = \"User-agent: *\\n\" }\n\n[[route]]\nhost = \"example.com\"\nredirect = { host = \"www.example.com\" }\n\n[[listener]]\nname = \"public\"\naddress = \"0.0.0.0:8080\"\n",
     keys: &[
         key("name", NAME, Absent::Then("derived from its conditions"), "In logs and metrics."),
+        key(
+            "priority",
+            Kind::Integer { min: 0, max: PRIORITY_MAX },
+            Absent::Integer(0),
+            "Of the routes that match a request, one with a higher priority wins over all that are lower, however specific they are. Rarely needed: for instance, to answer a path the same way for all hosts, although some hosts have routes of their own.",
+        ),
         key(
             "listener",
             Kind::OneOrMore(&NAME),

@@ -183,6 +183,8 @@ fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
             "forwarded": listener.forward_fields.forwarded,
             "x-request-id": listener.forward_fields.request_id,
             "traceparent": listener.forward_fields.traceparent,
+            "x-real-ip": listener.forward_fields.real_ip,
+            "via": listener.forward_fields.via,
         },
         "timeouts": {
             "head_ms": millis(listener.timeouts.head),

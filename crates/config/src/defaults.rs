@@ -84,10 +84,10 @@ pub(crate) const HEAD_MAX_BYTES: u64 = 16_000;
 pub(crate) const STREAMS_MAX: u64 = 100;
 pub(crate) const FORWARD_FIELDS: &[&str] =
     &["x-forwarded", "forwarded", "x-request-id", "traceparent"];
-/// All supported ones. `via` is not among the defaults: nginx does not compress for a request that
-/// has one (`gzip_proxied`).
+/// All supported ones. `x-real-ip` is not among the defaults, as X-Forwarded-For says more; nor is `via`: nginx does not
+/// compress for a request that has one (`gzip_proxied`).
 pub(crate) const FORWARD_FIELDS_KNOWN: &[&str] =
-    &["x-forwarded", "forwarded", "x-request-id", "traceparent", "via"];
+    &["x-forwarded", "forwarded", "x-request-id", "traceparent", "x-real-ip", "via"];
 
 pub(crate) const UPGRADE_PROTOCOLS: &[&str] = &["websocket"];
 

@@ -355,6 +355,7 @@ fn listener() -> Listener {
             forwarded: false,
             request_id: false,
             traceparent: false,
+            real_ip: false,
             via: false,
         },
         timeouts: ClientTimeouts { head: second, idle: second, body: second },

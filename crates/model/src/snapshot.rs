@@ -340,6 +340,8 @@ pub struct ForwardFields {
     pub request_id: bool,
     /// traceparent (W3C Trace Context).
     pub traceparent: bool,
+    /// X-Real-IP: the client's address as Weir determines it.
+    pub real_ip: bool,
     /// Via (RFC 9110 section 7.6.3).
     pub via: bool,
 }

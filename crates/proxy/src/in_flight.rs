@@ -179,6 +179,7 @@ mod tests {
                 forwarded: false,
                 request_id: false,
                 traceparent: false,
+                real_ip: false,
                 via: false,
             },
             timeouts: ClientTimeouts { head: second, idle: second, body: second },

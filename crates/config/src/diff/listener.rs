@@ -147,12 +147,13 @@ fn target(split: &TcpSplit, of: &Snapshot) -> String {
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "shown as every other value is")]
 fn fields(fields: &ForwardFields) -> String {
-    let ForwardFields { x_forwarded, forwarded, request_id, traceparent, via } = *fields;
+    let ForwardFields { x_forwarded, forwarded, request_id, traceparent, real_ip, via } = *fields;
     let names = [
         (x_forwarded, "x-forwarded"),
         (forwarded, "forwarded"),
         (request_id, "x-request-id"),
         (traceparent, "traceparent"),
+        (real_ip, "x-real-ip"),
         (via, "via"),
     ];
     let names: Vec<_> = names.iter().filter(|(sent, _)| *sent).map(|(_, name)| *name).collect();

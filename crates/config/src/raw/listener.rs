@@ -254,6 +254,7 @@ fn forward_fields(table: &mut Table<'_>) -> ForwardFields {
         forwarded: has("forwarded"),
         request_id: has("x-request-id"),
         traceparent: has("traceparent"),
+        real_ip: has("x-real-ip"),
         via: has("via"),
     }
 }

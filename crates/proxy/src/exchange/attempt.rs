@@ -62,7 +62,7 @@ impl Forwarding<'_, '_> {
 
     /// Puts the request head at the front of the upload.
     fn write_head(&mut self, to: &Chosen<'_>, server: &ServerConnection) {
-        let Exchange { worker, client, identity, received, scratch, record, .. } =
+        let Exchange { worker, client, address, identity, received, scratch, record, .. } =
             &mut *self.exchange;
         record.reused = server.reused;
         let request = &*scratch.request;
@@ -74,6 +74,7 @@ impl Forwarding<'_, '_> {
             http: self.service.http,
             loop_mark: worker.shared.identity.line(),
             continued: self.continued,
+            client: address.ip(),
             identity: identity.as_deref(),
             received,
             trace: record.trace.as_ref(),

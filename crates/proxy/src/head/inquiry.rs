@@ -213,6 +213,7 @@ mod tests {
         forwarded: false,
         via: false,
         request_id: false,
+        real_ip: false,
         traceparent: false,
     };
 

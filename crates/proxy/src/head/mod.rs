@@ -8,6 +8,7 @@ mod own;
 mod trace_context;
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 
 use decide::compression::Effect;
 use model::path::behind_prefix;
@@ -95,6 +96,8 @@ pub(crate) struct RequestChanges<'a> {
     pub(crate) loop_mark: &'a [u8],
     /// Weir has already sent the 100 (Continue) (RFC 9110 section 10.1.1).
     pub(crate) continued: bool,
+    /// The client's address, as far as it is known.
+    pub(crate) client: IpAddr,
     /// The version in which the request was received, as in `Via`.
     pub(crate) received: &'static str,
     /// Who sends it, if its route has asked.
@@ -146,6 +149,9 @@ pub(crate) fn write_request(
         }
     }
     write_origin(head, origin, id, (trace, changes.attempt), out);
+    if origin.fields.real_ip {
+        let _ = write!(Bytes(out), "X-Real-IP: {}\r\n", changes.client.to_canonical());
+    }
     // Each forwarder appends to the existing value (RFC 8586 section 2, RFC 9110 section 7.6.3);
     // several fields of one name are one list.
     out.extend_from_slice(changes.loop_mark);
@@ -202,11 +208,13 @@ fn is_origin_field(known: Known) -> bool {
         || matches!(known, Known::XRequestId | Known::Traceparent | Known::Tracestate)
 }
 
-/// Returns whether this field is written by Weir with the trusted peer's value included.
+/// Returns whether this field is written by Weir, with the trusted peer's value included.
 fn extended(known: Known, fields: ForwardFields) -> bool {
     match known {
         Known::XForwardedFor => fields.x_forwarded,
         Known::Forwarded => fields.forwarded,
+        // Weir has read what the peer says, and where: `client_address` of the listener.
+        Known::XRealIp => fields.real_ip,
         _ => false,
     }
 }

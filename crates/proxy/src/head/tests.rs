@@ -12,6 +12,7 @@ const ALL: ForwardFields = ForwardFields {
     forwarded: true,
     request_id: true,
     traceparent: true,
+    real_ip: true,
     via: true,
 };
 
@@ -27,6 +28,7 @@ fn forwarded(text: &str, trusted: &[&str]) -> String {
     let peer = "192.0.2.7:4711".parse().unwrap();
     let origin = Origin::new(peer, &trusted, ALL, Scheme::Http);
     let changes = RequestChanges {
+        client: "192.0.2.8".parse().unwrap(),
         identity: None,
         trace: None,
         attempt: 1,
@@ -59,6 +61,14 @@ fn a_strangers_forwarding_fields_are_replaced() {
     let span = String::from_utf8(id.span(1).to_vec()).unwrap();
     let parent = format!("traceparent: 00-00000000000000000000000000000001-{span}-00\r\n");
     assert!(out.contains(&parent), "{out}");
+}
+
+#[test]
+fn x_real_ip_is_the_address_that_weir_has_found() {
+    for trusted in [&[][..], &["192.0.2.0/24"]] {
+        let out = forwarded("GET / HTTP/1.1\r\nHost: a\r\nX-Real-IP: 6.6.6.6\r\n\r\n", trusted);
+        assert!(out.contains("\r\nX-Real-IP: 192.0.2.8\r\n") && !out.contains("6.6.6.6"), "{out}");
+    }
 }
 
 #[test]

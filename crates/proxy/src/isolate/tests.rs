@@ -44,6 +44,7 @@ pub(crate) fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr
         forwarded: false,
         request_id: false,
         traceparent: false,
+        real_ip: false,
         via: false,
     };
     let listener = Listener {

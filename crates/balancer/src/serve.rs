@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use control::load::{Load, LoadError};
 use model::Snapshot;
+use os::socket_activation::{self, Passed};
 
 use crate::certificate_reminder::CertificateReminder;
 use crate::commands::{self, Command, CommandSender};
@@ -18,7 +19,8 @@ use crate::events::{Event, Events};
 use crate::instance::{Balancer, Known, StartOptions};
 use crate::not_admitted::SharedNotAdmitted;
 use crate::reload::Reloader;
-use crate::sockets::{self, remove_unused};
+use crate::service_manager::Watchdog;
+use crate::sockets::{self, Handed, remove_unused};
 use crate::traffic_history;
 use crate::upgrade::{self, Predecessor, Program, Successor};
 
@@ -40,6 +42,8 @@ pub struct ServeOptions {
 pub struct Loaded {
     program: Program,
     predecessor: Option<Predecessor>,
+    /// Sockets that the service manager passed.
+    activated: Vec<Passed>,
     reloader: Reloader,
     snapshot: Arc<Snapshot>,
     warnings: String,
@@ -96,6 +100,15 @@ pub fn load(options: ServeOptions) -> Result<Loaded, NotServing> {
     let ServeOptions { file, program, colours } = options;
     let predecessor =
         Predecessor::find().map_err(|why| NotServing::new(Cause::Handover(why), None))?;
+    // Those of a predecessor are handed over.
+    let activated = match &predecessor {
+        Some(_) => Ok(Vec::new()),
+        None => socket_activation::take(),
+    };
+    let activated = activated.map_err(|error| {
+        let line = format!("the service manager's sockets cannot be used: {error}");
+        NotServing::new(Cause::Obstacles(vec![line]), None)
+    })?;
     let mut reloader = Reloader::new(&file);
     let Load { outcome, seen, input } = control::load::load(&file, colours);
     reloader.has_read(seen);
@@ -103,7 +116,7 @@ pub fn load(options: ServeOptions) -> Result<Loaded, NotServing> {
         Ok(loaded) => match reloader.first(loaded.snapshot, input) {
             Ok(snapshot) => {
                 let warnings = loaded.warnings;
-                Ok(Loaded { program, predecessor, reloader, snapshot, warnings })
+                Ok(Loaded { program, predecessor, activated, reloader, snapshot, warnings })
             }
             Err(line) => Err(NotServing::new(Cause::Obstacles(vec![line]), predecessor)),
         },
@@ -122,14 +135,18 @@ impl Loaded {
     /// # Errors
     /// The balancer could not be started.
     pub fn serve(self) -> Result<(), NotServing> {
-        let Loaded { program, mut predecessor, mut reloader, snapshot, .. } = self;
+        let Loaded { program, mut predecessor, activated, mut reloader, snapshot, .. } = self;
         let (commands, received) = commands::channel();
         // Caught before anything is started, so that no signal arrives at a half-started balancer.
         let started = Events::catch(received)
             .map_err(|error| vec![format!("no signals: {error}")])
             .and_then(|events| {
                 let sources = reloader.sources(&commands);
-                let options = start_options(snapshot, predecessor.as_mut(), sources)?;
+                let handed = match predecessor.as_mut() {
+                    Some(predecessor) => predecessor.take_sockets(),
+                    None => sockets::activated(&snapshot, activated)?,
+                };
+                let options = start_options(snapshot, predecessor.as_mut(), handed, sources)?;
                 let options = StartOptions { not_admitted: reloader.not_admitted(), ..options };
                 let files = options.sockets.files();
                 // Consul answers with other routes than those of the last run.
@@ -153,14 +170,14 @@ impl Loaded {
     }
 }
 
-/// Opens what `snapshot` needs and the predecessor does not hand over. Fails with every obstacle at
+/// Opens what `snapshot` needs and was not `handed` over. Fails with every obstacle at
 /// once, before anything else happens.
 fn start_options(
     snapshot: Arc<Snapshot>,
     mut predecessor: Option<&mut Predecessor>,
+    handed: Handed,
     sources: admin::Sources,
 ) -> Result<StartOptions, Vec<String>> {
-    let handed = predecessor.as_mut().map(|it| it.take_sockets()).unwrap_or_default();
     let (mut sockets, doors) = sockets::open(&snapshot, handed).map_err(|error| error.lines)?;
     if predecessor.is_none() {
         // Before the user is switched. A predecessor keeps its files until this process serves.
@@ -200,7 +217,9 @@ fn run(
     // SIGHUP arrived while there was a successor: the process that serves in the end reloads.
     let mut hung_up = false;
     let mut reminder = CertificateReminder::new();
+    let mut watchdog = Watchdog::new(os::clock::now());
     loop {
+        watchdog.tend(os::clock::now());
         reminder.look(&balancer.published().snapshot);
         if successor.is_none() && std::mem::take(&mut hung_up) {
             let _ = reloader.reload(&mut balancer, Trigger::Signal);

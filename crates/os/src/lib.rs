@@ -28,6 +28,7 @@ pub mod process;
 pub mod secret_file;
 pub mod sock_diag;
 pub mod socket;
+pub mod socket_activation;
 pub mod splice;
 pub mod tcp_info;
 pub mod terminal;

@@ -8,6 +8,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
 /// Reports that startup (or a reload) is finished.
 ///
@@ -44,6 +45,29 @@ pub fn reloading() -> io::Result<()> {
 /// As [`ready`].
 pub fn main_process(pid: u32) -> io::Result<()> {
     notify(&format!("MAINPID={pid}"))
+}
+
+/// Returns how often the manager expects [`alive`] at least (`WatchdogSec=` in systemd); `None`: never.
+///
+/// `WATCHDOG_PID` names the process that the manager started. A process that takes over from that one must be started
+/// without this variable, and then takes over this duty, too.
+pub fn watchdog_interval() -> Option<Duration> {
+    let read = |name: &str| std::env::var(name).ok();
+    interval(read("WATCHDOG_USEC").as_deref(), read("WATCHDOG_PID").as_deref(), std::process::id())
+}
+
+fn interval(micros: Option<&str>, meant: Option<&str>, this: u32) -> Option<Duration> {
+    let is_this = meant.is_none_or(|pid| pid.parse() == Ok(this));
+    let micros = micros.filter(|_| is_this)?.parse().ok().filter(|&micros| micros > 0)?;
+    Some(Duration::from_micros(micros))
+}
+
+/// Reports that the program works, for the manager's watchdog.
+///
+/// # Errors
+/// As [`ready`].
+pub fn alive() -> io::Result<()> {
+    notify("WATCHDOG=1")
 }
 
 /// Sets the status line in `systemctl status`.
@@ -102,6 +126,17 @@ mod tests {
         let manager = UnixDatagram::bind_addr(&address).unwrap();
         send(OsStr::new(&format!("@{name}")), "STOPPING=1").unwrap();
         assert_eq!(received(&manager), "STOPPING=1");
+    }
+
+    #[test]
+    fn a_watchdog_is_for_the_process_that_it_names() {
+        let half_minute = Some(Duration::from_secs(30));
+        assert_eq!(interval(Some("30000000"), Some("7"), 7), half_minute);
+        assert_eq!(interval(Some("30000000"), None, 7), half_minute);
+        assert_eq!(interval(Some("30000000"), Some("8"), 7), None);
+        assert_eq!(interval(Some("0"), None, 7), None);
+        assert_eq!(interval(Some("soon"), None, 7), None);
+        assert_eq!(interval(None, None, 7), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! well as by the worker that accepts on it, so that a listener can take over another one's socket,
 //! and another process all of them. The proxy uses the sockets.
 
+mod activated;
 mod group;
 mod shortfall;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use model::{Address, Admin, Listener, Snapshot};
 use os::listen::ListenError;
 use os::unix_socket::{NewFile, SocketFile, UnixError, UnixSocket};
 
+pub(crate) use activated::activated;
 pub(crate) use group::Group;
 
 use group::Opening;

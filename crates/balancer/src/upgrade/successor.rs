@@ -148,6 +148,11 @@ fn start(
     descriptors.extend(sockets.fleet().map(|(_, socket)| socket.as_fd()));
     let mut command = program.command();
     command.env(VARIABLE, memory.as_raw_fd().to_string());
+    // They are about this process. Without them, the new one takes over the duty to report to the watchdog, and looks for
+    // no sockets of the service manager.
+    for name in os::socket_activation::VARIABLES.iter().chain(&["WATCHDOG_PID"]) {
+        command.env_remove(name);
+    }
     let process = os::handover::spawn(command, &descriptors)
         .map_err(|error| format!("cannot start {program}: {error}"))?;
     // Closes this process's end, so that the pipe ends when the new process exits.
@@ -223,6 +228,8 @@ impl Successor {
         let handed = serde_json::json!(self.handed);
         let took = os::clock::now() - self.began;
         tracing::info!(pid, %version, ?took, %handed, "upgrade: a new process serves");
+        // The new process is heard from the second message on, and reports to the watchdog half of its time later.
+        service_manager::notify(os::notify::alive());
         service_manager::notify(os::notify::main_process(pid));
         if let Some(reply) = self.reply {
             let predecessor =

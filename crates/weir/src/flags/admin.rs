@@ -1,19 +1,28 @@
 //! Flags of the verbs that query or control a running balancer through its admin API.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use model::Address;
 
+/// The admin API of this machine's balancer, wherever it is.
+const LOCAL: &str = "local";
+
+/// Where the configuration of the Debian package has the admin API.
+const PACKAGED: &str = "unix:/run/weir/admin.sock";
+/// Where a configuration without [admin] has it.
+const DEFAULT: &str = "127.0.0.1:9900";
+
 /// Where the admin API is, and what opens it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AdminArgs {
-    /// Where the balancer's admin API listens: `address` of its [admin]
+    /// Where the balancer's admin API listens: `address` of its [admin]. `local` is unix:/run/weir/admin.sock, as in the
+    /// Debian package, if that exists, else 127.0.0.1:9900
     #[arg(
         long = "admin",
         value_name = "ADDRESS",
-        default_value = "127.0.0.1:9900",
+        default_value = LOCAL,
         value_parser = address,
         env = "WEIR_ADMIN",
         hide_env_values = true
@@ -160,6 +169,13 @@ pub(crate) struct ReceiptArgs {
 
 /// As in the configuration, or as the log shows it: `http://127.0.0.1:9900/`.
 fn address(text: &str) -> Result<Address, String> {
+    let text = match text {
+        LOCAL if PACKAGED.strip_prefix("unix:").is_some_and(|path| Path::new(path).exists()) => {
+            PACKAGED
+        }
+        LOCAL => DEFAULT,
+        other => other,
+    };
     let bare = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
     bare.parse().map_err(|_| {
         "an IP address and a port, such as 127.0.0.1:9900, or unix:/run/weir/admin.sock".to_owned()

@@ -21,6 +21,9 @@
 #               needs a quiet machine; not part of CI
 #   make browser check the dashboard, and use it in Chromium before a real balancer (5 minutes; needs Node and npm's
 #               registry); not part of CI, except for one case in `make prove`
+#   make release build a release into dist/ (static program, Debian package, image, SBOM, checksums) and try each file in
+#               an empty root, a new Debian or by buildah (root; one release build and 5 minutes); not part of CI.
+#               `packaging/reproduce` checks that two builds give the same bytes
 #   make soak   five minutes of full load with reloads and kills: memory and descriptors stay flat
 #
 # Only Debian's packages and crates.io need a network, unless a line above names more.
@@ -34,7 +37,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target in `make prove`; three times as long with PROVE=long.
 FUZZ_SECONDS ?= $(if $(filter long,$(PROVE)),60,20)
 
-.PHONY: help docs run test check prove measure race lab interop kubernetes kubernetes-scale browser soak deny peers pebble oauth2-proxy otel-collector consul nomad keda-client prove-peers
+.PHONY: help docs run test check prove measure race lab interop kubernetes kubernetes-scale browser soak deny peers pebble oauth2-proxy otel-collector consul nomad keda-client prove-peers release
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -168,6 +171,10 @@ kubernetes-scale:
 	@$(CARGO) build --release --package weir --features weir/kubernetes
 	scripts/kubernetes-scale --image weir=$(CURDIR)/target/release/weir --json target/kubernetes-scale.json \
 	  --routes 5000 --pod-changes 6 $(KUBERNETES_SCALE)
+
+# RELEASE="build" or RELEASE="try" does one of both; packaging/release --help says more.
+release:
+	@packaging/release $(RELEASE)
 
 browser: peers
 	@$(CARGO) build --quiet --package weir

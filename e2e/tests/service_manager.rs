@@ -8,7 +8,10 @@ use e2e::{NewProcess, Process, Scene, Weir, binary, find, http, wait};
 const WITHIN: Duration = Duration::from_secs(20);
 
 fn config(scene: &Scene) -> String {
-    format!("connections_max = 1000\n{}", scene.config("", "[[route]]\nrespond = 200\n"))
+    format!(
+        "connections_max = 1000\n{}",
+        scene.config("", "[[route]]\nrespond = { status = 200 }\n")
+    )
 }
 
 /// A manager that notes down what it is told.

@@ -205,6 +205,15 @@ fn start_options(
     })
 }
 
+/// Gives up a successor that is not ready in time. One that serves by now is not late, however long its message took to
+/// be processed.
+fn give_up_late(successor: &mut Option<Successor>, event: Option<&Event>) {
+    let is_heard = matches!(event, Some(Event::Asked(Command::SuccessorSaid(..))));
+    if !is_heard && let Some(late) = successor.take_if(|successor| successor.is_late()) {
+        late.give_up("it was not ready in time");
+    }
+}
+
 /// Handles events, until a signal stops the balancer or a new process has taken over.
 fn run(
     mut balancer: Balancer,
@@ -233,12 +242,7 @@ fn run(
         }
         let due = reloader.gateways_due() - os::clock::now();
         let event = events.next(if due.is_zero() { LOOK_EVERY } else { due.min(LOOK_EVERY) });
-        // A successor that serves by now is not late, however long its message took to be
-        // processed.
-        let is_heard = matches!(event, Some(Event::Asked(Command::SuccessorSaid(..))));
-        if !is_heard && let Some(late) = successor.take_if(|successor| successor.is_late()) {
-            late.give_up("it was not ready in time");
-        }
+        give_up_late(&mut successor, event.as_ref());
         let (trigger, reply) = match event {
             Some(Event::Stop(signal)) => {
                 if let Some(successor) = successor {

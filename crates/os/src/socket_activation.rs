@@ -35,8 +35,8 @@ pub struct Passed {
 /// # Errors
 /// A descriptor is missing, or is not a listening TCP socket; the message contains its name.
 pub fn take() -> io::Result<Vec<Passed>> {
-    let [pid, count, names] = VARIABLES.map(|name| std::env::var(name).ok());
-    let named = described(pid.as_deref(), count.as_deref(), names.as_deref(), std::process::id());
+    let [pid, count, labels] = VARIABLES.map(|name| std::env::var(name).ok());
+    let named = described(pid.as_deref(), count.as_deref(), labels.as_deref(), std::process::id());
     let passed = (FIRST..).zip(named).map(|(number, name)| {
         let refused = |why: String| io::Error::other(format!("descriptor {number} ({name}): {why}"));
         let socket = handover::inherited(number).map_err(|error| refused(error.to_string()))?;

@@ -90,6 +90,17 @@ pub(crate) fn begin(
     }
 }
 
+/// Returns the descriptors of sockets that are handed over.
+fn all(sockets: &Sockets) -> Vec<BorrowedFd<'_>> {
+    let groups = sockets.groups().iter().flat_map(|group| &*group.sockets);
+    let mut descriptors: Vec<BorrowedFd<'_>> = groups.map(TcpListener::as_fd).collect();
+    descriptors.extend(sockets.admin().map(|(_, socket)| socket.as_fd()));
+    descriptors.extend(sockets.metrics().map(|(_, socket)| socket.as_fd()));
+    descriptors.extend(sockets.keda().map(|(_, socket)| socket.as_fd()));
+    descriptors.extend(sockets.fleet().map(|(_, socket)| socket.as_fd()));
+    descriptors
+}
+
 /// Starts the program with everything that it takes over.
 fn start(
     balancer: &Balancer,
@@ -140,12 +151,8 @@ fn start(
     let memory = os::handover::memory_file("weir-handover", &manifest)
         .map_err(|error| cannot("make a file in memory", &error))?;
     let mut descriptors: Vec<BorrowedFd<'_>> = vec![says.as_fd(), memory.as_fd()];
-    descriptors.extend(sockets.groups().iter().flat_map(|g| &*g.sockets).map(TcpListener::as_fd));
     descriptors.extend(history.as_ref().map(AsFd::as_fd));
-    descriptors.extend(sockets.admin().map(|(_, socket)| socket.as_fd()));
-    descriptors.extend(sockets.metrics().map(|(_, socket)| socket.as_fd()));
-    descriptors.extend(sockets.keda().map(|(_, socket)| socket.as_fd()));
-    descriptors.extend(sockets.fleet().map(|(_, socket)| socket.as_fd()));
+    descriptors.extend(all(sockets));
     let mut command = program.command();
     command.env(VARIABLE, memory.as_raw_fd().to_string());
     // They are about this process. Without them, the new one takes over the duty to report to the watchdog, and looks for

@@ -17,8 +17,8 @@ const DEFAULT: &str = "127.0.0.1:9900";
 /// Where the admin API is, and what opens it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AdminArgs {
-    /// Where the balancer's admin API listens: `address` of its [admin]. `local` is unix:/run/weir/admin.sock, as in the
-    /// Debian package, if that exists, else 127.0.0.1:9900
+    /// Where the balancer's admin API listens: `address` of its [admin]. `local` is the socket
+    /// /run/weir/admin.sock, as in the Debian package, if that exists, else 127.0.0.1:9900
     #[arg(
         long = "admin",
         value_name = "ADDRESS",

@@ -28,6 +28,9 @@ pub(crate) fn activated(snapshot: &Snapshot, passed: Vec<Passed>) -> Result<Hand
             }
         };
         if snapshot.admin.as_ref().is_some_and(|admin| admin.address == Address::Ip(address)) {
+            if handed.admin.is_some() {
+                errors.push(format!("the service manager passed two sockets on {address}, the address of the admin API"));
+            }
             handed.admin = Some((address.to_string(), OwnedFd::from(listener)));
             continue;
         }

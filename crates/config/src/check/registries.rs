@@ -41,7 +41,9 @@ fn bypassed(document: &Document, problems: &Problems) {
         let is_answered = matches!(route.action, RawAction::Redirect(_) | RawAction::Deny(_));
         let is_seen = route.listeners.is_empty()
             || route.listeners.iter().any(|listener| published(&listener.value));
+        // Published routes have the priority 0.
         is_seen
+            && route.priority == 0
             && route.hosts.iter().any(|host| host.value.is_none())
             && (is_answered || route.authenticate.is_some())
     };
@@ -50,7 +52,7 @@ fn bypassed(document: &Document, problems: &Problems) {
     {
         let title = "a rule without a host does not apply to hosts that services publish";
         let warning = Diagnostic::warning(title, route.span.clone(), "published routes come first");
-        problems.report(warning.help("write it with the hosts, or in [defaults.route], or write `listener` in `routes` of [consul] without the listeners of this rule"));
+        problems.report(warning.help("write priority = 1, or write it with the hosts, or in [defaults.route], or write `listener` in `routes` of [consul] without the listeners of this rule"));
     }
 }
 

@@ -22,7 +22,8 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
         mirrors(route, document, names, problems);
     }
     rates_of_fleet(document, problems);
-    // By conditions without listeners: only such routes can shadow each other, since of two others
+    shadowed(document, names, problems);
+    // By conditions without listeners: only such routes of one priority can shadow each other, since of two others
     // the more specific one is tried first and leaves some requests to the second.
     let mut groups: HashMap<Conditions<'_>, usize> = HashMap::with_capacity(document.routes.len());
     let mut members: Vec<Member<'_>> = Vec::with_capacity(document.routes.len());
@@ -42,6 +43,69 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
         equal(group, problems);
         unreachable(group, document, problems);
     }
+}
+
+/// Reports routes all of whose requests go to one with a higher priority.
+fn shadowed(document: &Document, names: &Names, problems: &Problems) {
+    let is_plain = |route: &&RawRoute| {
+        route.certain
+            && route.method.is_none()
+            && route.fields.is_empty()
+            && route.query.is_empty()
+            && route.conditions.is_empty()
+            && route.client_files.is_empty()
+    };
+    for first in document.routes.iter().filter(|route| route.priority > 0).filter(is_plain) {
+        let listeners = listeners_of(first, names);
+        let has_all = |later: &RawRoute| {
+            let of_later = listeners_of(later, names);
+            listeners.is_empty()
+                || !of_later.is_empty() && of_later.iter().all(|id| listeners.contains(id))
+        };
+        // Of equal conditions, the other checks say more.
+        let is_equal = |later: &RawRoute| {
+            let mut hosts = later.hosts.iter().map(|host| &host.value);
+            is_plain(&later)
+                && later.path == first.path
+                && hosts.any(|host| first.hosts.iter().any(|one| one.value == *host))
+        };
+        let is_never_tried = |later: &&RawRoute| {
+            let covers = |host: &At<Option<HostPattern>>| {
+                first.hosts.iter().any(|one| covers_host(one.value.as_ref(), host.value.as_ref()))
+            };
+            later.certain
+                && later.priority < first.priority
+                && covers_path(&first.path, &later.path)
+                && has_all(later)
+                && later.hosts.iter().all(covers)
+                && !is_equal(later)
+        };
+        let Some(later) = document.routes.iter().find(is_never_tried) else { continue };
+        let title = "a route that no request reaches";
+        let warning = Diagnostic::warning(title, later.span.clone(), "never matches");
+        let other = "has a higher priority, and matches all of its requests";
+        let help = "give it a higher priority, or add a condition to the other route";
+        problems.report(warning.other(first.span.clone(), other).help(help));
+    }
+}
+
+fn covers_host(wide: Option<&HostPattern>, narrow: Option<&HostPattern>) -> bool {
+    let Some(wide) = wide else { return true };
+    let (HostPattern::Wildcard(suffix), Some(narrow)) = (wide, narrow) else {
+        return Some(wide) == narrow;
+    };
+    let below =
+        |name: &str| name.strip_suffix(suffix.as_str()).is_some_and(|before| before.ends_with('.'));
+    match narrow {
+        HostPattern::Exact(name) => below(name),
+        HostPattern::Wildcard(domain) => domain == suffix || below(domain),
+    }
+}
+
+fn covers_path(wide: &PathMatch, narrow: &PathMatch) -> bool {
+    let PathMatch::Prefix(prefix) = wide else { return wide == narrow };
+    let (PathMatch::Exact(path) | PathMatch::Prefix(path)) = narrow;
+    path.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Reports rate limits over a fleet that does not exist.

@@ -1,7 +1,7 @@
 //! Finds the route of a request.
 //!
 //! A [`Router`] finds the same route as trying the sorted list from the top, in a number of steps
-//! that depends on the request and not on the number of routes. Precedence is
+//! that depends on the request and the number of different priorities, and not on the number of routes. Precedence is
 //! [`model::RouteMatch::precedence`]; the order of the routes handed in does not matter. What
 //! happens to the request afterwards is not decided here, except for [`split`], which draws the
 //! branch of a weighted forward, and [`split_tcp`], which does so for a connection.
@@ -343,14 +343,9 @@ impl Hosts {
 
 /// Returns the priorities of routes, each once, the highest first.
 fn priorities(routes: &[&RouteMatch]) -> Vec<u32> {
-    let mut all: Vec<u32> = Vec::new();
-    for route in routes {
-        // Nearly always, the last one is of the same priority.
-        if all.last() != Some(&route.priority) && !all.contains(&route.priority) {
-            all.push(route.priority);
-        }
-    }
+    let mut all: Vec<u32> = routes.iter().map(|route| route.priority).collect();
     all.sort_unstable_by(|one, other| other.cmp(one));
+    all.dedup();
     all
 }
 

@@ -62,8 +62,17 @@ impl Forwarding<'_, '_> {
 
     /// Puts the request head at the front of the upload.
     fn write_head(&mut self, to: &Chosen<'_>, server: &ServerConnection) {
-        let Exchange { worker, client, address, identity, received, scratch, record, .. } =
-            &mut *self.exchange;
+        let Exchange {
+            worker,
+            client,
+            address,
+            address_is_known,
+            identity,
+            received,
+            scratch,
+            record,
+            ..
+        } = &mut *self.exchange;
         record.reused = server.reused;
         let request = &*scratch.request;
         let changes = RequestChanges {
@@ -74,7 +83,7 @@ impl Forwarding<'_, '_> {
             http: self.service.http,
             loop_mark: worker.shared.identity.line(),
             continued: self.continued,
-            client: address.ip(),
+            client: address_is_known.then(|| address.ip()),
             identity: identity.as_deref(),
             received,
             trace: record.trace.as_ref(),

@@ -96,8 +96,8 @@ pub(crate) struct RequestChanges<'a> {
     pub(crate) loop_mark: &'a [u8],
     /// Weir has already sent the 100 (Continue) (RFC 9110 section 10.1.1).
     pub(crate) continued: bool,
-    /// The client's address, as far as it is known.
-    pub(crate) client: IpAddr,
+    /// The client's address, if it is known.
+    pub(crate) client: Option<IpAddr>,
     /// The version in which the request was received, as in `Via`.
     pub(crate) received: &'static str,
     /// Who sends it, if its route has asked.
@@ -138,6 +138,8 @@ pub(crate) fn write_request(
             Known::Traceparent if trace.is_some() => true,
             // It belongs to a context that is continued.
             Known::Tracestate if trace.is_some_and(|trace| trace.parent.is_none()) => true,
+            // A trusted proxy that says nothing where `client_address` looks may still know it.
+            Known::XRealIp if changes.client.is_none() => !origin.trusted,
             known if is_origin_field(known) => !origin.trusted || extended(known, origin.fields),
             Known::Authorization => {
                 field.hop_by_hop || changes.identity.is_some_and(|who| !who.forwards_credentials)
@@ -149,8 +151,10 @@ pub(crate) fn write_request(
         }
     }
     write_origin(head, origin, id, (trace, changes.attempt), out);
-    if origin.fields.real_ip {
-        let _ = write!(Bytes(out), "X-Real-IP: {}\r\n", changes.client.to_canonical());
+    if origin.fields.real_ip
+        && let Some(client) = changes.client
+    {
+        let _ = write!(Bytes(out), "X-Real-IP: {}\r\n", client.to_canonical());
     }
     // Each forwarder appends to the existing value (RFC 8586 section 2, RFC 9110 section 7.6.3);
     // several fields of one name are one list.

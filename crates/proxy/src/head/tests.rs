@@ -24,11 +24,15 @@ fn request(text: &str) -> RequestHead {
 }
 
 fn forwarded(text: &str, trusted: &[&str]) -> String {
+    forwarded_for(text, trusted, "192.0.2.8".parse().ok())
+}
+
+fn forwarded_for(text: &str, trusted: &[&str], client: Option<IpAddr>) -> String {
     let trusted: Networks = trusted.iter().map(|net| net.parse().unwrap()).collect();
     let peer = "192.0.2.7:4711".parse().unwrap();
     let origin = Origin::new(peer, &trusted, ALL, Scheme::Http);
     let changes = RequestChanges {
-        client: "192.0.2.8".parse().unwrap(),
+        client,
         identity: None,
         trace: None,
         attempt: 1,
@@ -69,6 +73,10 @@ fn x_real_ip_is_the_address_that_weir_has_found() {
         let out = forwarded("GET / HTTP/1.1\r\nHost: a\r\nX-Real-IP: 6.6.6.6\r\n\r\n", trusted);
         assert!(out.contains("\r\nX-Real-IP: 192.0.2.8\r\n") && !out.contains("6.6.6.6"), "{out}");
     }
+    // Of a client that is unknown, a trusted proxy may say it here.
+    let text = "GET / HTTP/1.1\r\nHost: a\r\nX-Real-IP: 6.6.6.6\r\n\r\n";
+    assert!(forwarded_for(text, &["192.0.2.0/24"], None).contains("X-Real-IP: 6.6.6.6\r\n"));
+    assert!(!forwarded_for(text, &[], None).contains("X-Real-IP"));
 }
 
 #[test]

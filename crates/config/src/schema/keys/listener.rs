@@ -105,7 +105,7 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
             "forward_fields",
             Kind::List(&Kind::Choice(defaults::FORWARD_FIELDS_KNOWN)),
             Absent::Texts(defaults::FORWARD_FIELDS),
-            "Which of these fields are sent to servers: X-Forwarded-For, -Proto and -Host; Forwarded (RFC 7239); X-Request-Id; traceparent (W3C Trace Context); with `x-real-ip`, X-Real-IP, the address of the client as `trusted` and `client_address` determine it; with `via`, Via (RFC 9110), with which nginx does not compress unless its `gzip_proxied` allows it. CDN-Loop (RFC 8586) is always sent, to detect routing loops.",
+            "Which of these fields are sent to servers: X-Forwarded-For, -Proto and -Host; Forwarded (RFC 7239); X-Request-Id; traceparent (W3C Trace Context); with `x-real-ip`, X-Real-IP, the address of the client as `trusted` and `client_address` determine it (if they find none, a trusted peer's own X-Real-IP); with `via`, Via (RFC 9110), with which nginx does not compress unless its `gzip_proxied` allows it. CDN-Loop (RFC 8586) is always sent, to detect routing loops.",
         ),
         key(
             "timeouts",

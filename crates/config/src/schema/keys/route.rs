@@ -11,7 +11,7 @@ use super::{affinity, retries};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
-/// There is room for a priority of each route between any two others.
+/// Far more than there are routes. Each priority that is used makes the search for a route a little longer.
 const PRIORITY_MAX: u64 = 1_000_000_000;
 const ONE_TEXT: Kind = SECRET;
 const MEDIA_RANGE: Kind = Kind::Text(form("media type"));

@@ -36,6 +36,38 @@ fn ask(scene: &Scene, client: u8, path: &str, fields: &[&str]) -> u16 {
 }
 
 #[test]
+fn servers_get_the_address_in_x_real_ip() {
+    let Some(scene) = Scene::new("client-real-ip", &["python3", "haproxy", "curl"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &[]);
+    let rest = format!(
+        "trusted = [\"{}/32\"]\nforward_fields = [\"x-real-ip\"]\n[[route]]\nservice = \"app\"\n[service.app]\n{}",
+        scene.ip(PROXY),
+        server_tables("app", [app.address()])
+    );
+    let weir = Weir::start(&scene, &scene.config("", &rest));
+    let _proxy = proxy(&scene, "");
+    let url = format!("http://{}/", scene.address(2, 9001));
+    let client = scene.ip(77).to_string();
+    let words = ["--interface", &client, "-H", "X-Real-IP: 9.9.9.9", &url];
+    let seen: Value = serde_json::from_str(&curl(&scene, &words).stdout).unwrap();
+    assert_eq!(real_ips(&seen), [client]);
+    // One that is not trusted is the client.
+    let forged = http::get_with(weir.front(), "/", &["X-Real-IP: 9.9.9.9"]).unwrap();
+    let ips = real_ips(&forged.json());
+    assert!(ips.len() == 1 && ips[0] != "9.9.9.9", "{ips:?}");
+}
+
+/// The values of X-Real-IP that the server got.
+fn real_ips(echo: &Value) -> Vec<String> {
+    let rows = echo["fields"].as_array().into_iter().flatten();
+    let named = rows
+        .filter(|row| row[0].as_str().is_some_and(|name| name.eq_ignore_ascii_case("x-real-ip")));
+    named.filter_map(|row| row[1].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
 fn clients_behind_a_trusted_proxy_are_told_apart() {
     let Some(scene) = Scene::new("client-address", &["python3", "haproxy", "curl"]) else {
         return;

@@ -122,6 +122,9 @@ fn redirects_keep_what_they_do_not_name() {
     assert_eq!(status, 308);
     assert!(to.ends_with("/manual/page?x"), "{to}");
     assert_eq!(location("/news/2026/11?x", "a.example").1, "http://a.example/?x");
+    let mut connection = http::Connection::open(weir.front()).unwrap();
+    let answer = connection.request("OPTIONS", "*", &["Host: old.example"], b"").unwrap();
+    assert_eq!(answer.field("location"), Some("https://new.example"));
 }
 
 #[test]

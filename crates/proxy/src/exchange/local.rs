@@ -221,7 +221,10 @@ pub(super) fn location(
     if let Some(port) = redirect.port.filter(|port| *port != usual) {
         out.extend_from_slice(format!(":{port}").as_bytes());
     }
-    head::write_path(request.path(), &route.matches.path, redirect.path.as_ref(), &mut out);
+    // `OPTIONS *` is about the server as a whole: its URL has no path (RFC 9110 section 7.1).
+    if request.path() != "*" {
+        head::write_path(request.path(), &route.matches.path, redirect.path.as_ref(), &mut out);
+    }
     if let Some(query) = request.query() {
         out.push(b'?');
         out.extend_from_slice(query.as_bytes());

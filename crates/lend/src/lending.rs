@@ -7,7 +7,7 @@ use std::time::Duration;
 use model::Moment;
 
 use crate::agreement::Agreement;
-use crate::peer::Peer;
+use crate::peer::{Lease, Peer};
 use crate::server::{Loan, SLOTS_MAX, Server, Usage};
 use crate::table::Table;
 use crate::wire::{self, Malformed, Message, ROWS_MAX, Row};
@@ -202,10 +202,16 @@ impl Lending {
             self.agreement.note_change(now);
         }
         self.known = servers.len();
-        for mut server in before.into_values().filter(Server::is_open) {
-            server.max = 0;
-            self.agreement.set_shares(&mut server);
-            servers.push(server);
+        for mut server in before.into_values() {
+            if server.is_open() {
+                server.max = 0;
+                self.agreement.set_shares(&mut server);
+                servers.push(server);
+                continue;
+            }
+            for other in server.loans.keys() {
+                self.peers.get_mut(other).into_iter().for_each(Peer::forget_agreed);
+            }
         }
         self.by_key = servers.iter().zip(0..).map(|(server, at)| (server.key, at)).collect();
         self.servers = servers;
@@ -235,7 +241,7 @@ impl Lending {
         let Some(peer) = peer.filter(|peer| peer.start == from.start && peer.is_live) else {
             return Ok(());
         };
-        if message.epoch < peer.its_epoch {
+        if message.epoch < peer.its_epoch || peer.is_stale(&message) {
             return Ok(());
         }
         if message.epoch > peer.its_epoch {
@@ -294,14 +300,14 @@ impl Lending {
         self.forfeit(now);
         let mut fits = true;
         let peer = |other| self.peers.get(&other);
-        let lends = |other| peer(other).is_some_and(|peer| peer.lends(now));
+        let lease = |other| peer(other).map_or(Lease::Ended(None), |peer| peer.lease(now));
         let hears = |other| peer(other).is_some_and(|peer| peer.hears(now));
         for (at, server) in self.servers.iter_mut().enumerate() {
             // Of one that only others know, nothing is used.
             let is_known = at < self.known;
             let usage = if is_known { slots.usage(at) } else { Usage::default() };
             let allow = |allowed| if is_known { slots.allow(at, allowed) } else { 0 };
-            fits &= server.turn(usage, lends, hears, allow, now);
+            fits &= server.turn(usage, lease, hears, allow, now);
         }
         if fits {
             self.agreement.offer();

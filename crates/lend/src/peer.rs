@@ -23,6 +23,15 @@ const SILENCE: Duration = Duration::from_millis(1_500);
 /// Sent messages of which it is remembered when they were sent and whether they have arrived.
 const SENT_MAX: usize = 1_024;
 
+/// Whether slots of another member may be used. One that ended earlier is less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lease {
+    /// No more, since this time; `None`: since ever.
+    Ended(Option<Moment>),
+    /// They may.
+    Holds,
+}
+
 /// Another member.
 #[derive(Debug)]
 pub(crate) struct Peer {
@@ -48,6 +57,8 @@ pub(crate) struct Peer {
     pub(crate) its_epoch: u64,
     number: u64,
     got: (u64, u64),
+    /// Messages up to this number are ignored: what they say is older than something that was forgotten since.
+    stale_to: u64,
     sent: VecDeque<Sent>,
     announce_at: Moment,
 }
@@ -76,6 +87,7 @@ impl Peer {
             its_epoch: 0,
             number: now.as_micros(),
             got: (0, 0),
+            stale_to: 0,
             sent: VecDeque::new(),
             announce_at: now,
         }
@@ -86,9 +98,12 @@ impl Peer {
         self.is_live && self.acked_at.is_some_and(|at| now.since(at) < SILENCE)
     }
 
-    /// Whether slots that it has lent may be used.
-    pub(crate) fn lends(&self, now: Moment) -> bool {
-        self.is_live && self.acked_at.is_some_and(|at| now.since(at) < LEASE)
+    /// Returns the lease of the slots that it has lent.
+    pub(crate) fn lease(&self, now: Moment) -> Lease {
+        match self.acked_at {
+            Some(at) if self.is_live && now.since(at) < LEASE => Lease::Holds,
+            acked_at => Lease::Ended(acked_at.map(|at| at + LEASE)),
+        }
     }
 
     /// Returns when it uses no slot any more that was lent to it, if it is not heard again; a request takes
@@ -131,6 +146,17 @@ impl Peer {
             has_servers: false,
             rows: Vec::new(),
         }
+    }
+
+    /// Something that it and this member had agreed on is forgotten. A message of before that may arrive late, and would
+    /// bring back what is over.
+    pub(crate) fn forget_agreed(&mut self) {
+        self.stale_to = self.got.0;
+    }
+
+    /// Whether a message is to be ignored. It is not acknowledged, so what it says is sent again.
+    pub(crate) fn is_stale(&self, message: &Message) -> bool {
+        message.number <= self.stale_to
     }
 
     /// Takes the head of a message. Returns whether it is newer than all before it.
@@ -198,13 +224,14 @@ mod tests {
     fn a_lease_begins_when_the_message_that_is_acknowledged_was_sent() {
         let at = Moment::from_millis;
         let mut peer = Peer::new([0; 16], at(0));
-        assert!(!peer.lends(at(0)));
+        assert_eq!(peer.lease(at(0)), Lease::Ended(None));
         for sent in [100, 200] {
             peer.next_message(Offer::default(), at(sent));
         }
         let answer = Message { number: 1, got: (1, 0), ..Message::default() };
         peer.on_message(&answer, at(2_000));
-        assert!(peer.lends(at(3_099)) && !peer.lends(at(3_100)));
+        assert_eq!(peer.lease(at(3_099)), Lease::Holds);
+        assert_eq!(peer.lease(at(3_100)), Lease::Ended(Some(at(3_100))));
         assert!(peer.forfeits_at(Duration::ZERO) > at(3_100 + 2_000 - 100));
     }
 }

@@ -7,11 +7,15 @@ use std::time::Duration;
 use model::Moment;
 
 use crate::allot::{Division, divide};
-use crate::peer::{Peer, UNUSED_AFTER};
+use crate::peer::{Lease, Peer, UNUSED_AFTER};
 use crate::wire::Row;
 
 /// How long a borrowed slot that is not needed is kept.
 const IDLE: Duration = Duration::from_millis(100);
+
+/// After the end of a lease and the longest request, no request uses its slots: a turn may come this much later, and
+/// clocks differ in speed. The lender waits longer ([`UNUSED_AFTER`]).
+const LATE: Duration = Duration::from_millis(500);
 
 /// After this time without an acknowledgement a row is sent again.
 const REPEAT: Duration = Duration::from_millis(100);
@@ -97,6 +101,14 @@ impl Loan {
 
     fn owed(&self) -> u32 {
         small(self.owed_back.saturating_sub(self.given_back)).min(self.held())
+    }
+
+    /// Gives back up to so many slots, as far as there are free ones. Returns how many.
+    fn give(&mut self, wanted: i64, free: &mut i64) -> i64 {
+        let given = wanted.min(*free).max(0);
+        self.given_back += given as u64;
+        *free -= given;
+        given
     }
 
     /// Whether either has slots of the other.
@@ -254,16 +266,16 @@ impl Server {
 
     /// Returns how many of this member's own slots are not lent.
     pub(crate) fn own(&self) -> u32 {
-        u32::try_from(self.balance(|_| false).own).unwrap_or_default()
+        u32::try_from(self.balance(|_| Lease::Ended(None)).own).unwrap_or_default()
     }
 
-    fn balance(&self, lends: impl Fn(SocketAddr) -> bool) -> Balance {
+    fn balance(&self, lease: impl Fn(SocketAddr) -> Lease) -> Balance {
         let mut balance = Balance { own: self.share.into(), borrowed: 0, expired: 0, owed: 0 };
         balance.own -= self.orphans.iter().map(|(slots, _)| i64::from(*slots)).sum::<i64>();
         for (other, loan) in &self.loans {
             balance.own -= i64::from(loan.total_out());
             balance.expired += i64::from(loan.of_before);
-            if lends(*other) {
+            if lease(*other) == Lease::Holds {
                 balance.borrowed += i64::from(loan.held());
                 balance.owed += i64::from(loan.owed());
             } else {
@@ -273,13 +285,13 @@ impl Server {
         balance
     }
 
-    /// Decides what is used, lent and given back from now on. `lends`: a member's lease holds; `hears`: it hears
+    /// Decides what is used, lent and given back from now on. `lease`: of what a member has lent; `hears`: it hears
     /// this member; `allow` sets how many slots may be used and returns how many are. Returns whether this
     /// member uses and lends no more than its share and what it has borrowed, as far as its requests end.
     pub(crate) fn turn(
         &mut self,
         usage: Usage,
-        lends: impl Fn(SocketAddr) -> bool,
+        lease: impl Fn(SocketAddr) -> Lease,
         hears: impl Fn(SocketAddr) -> bool,
         allow: impl FnOnce(u32) -> u32,
         now: Moment,
@@ -290,7 +302,8 @@ impl Server {
             self.over_since = None;
             return true;
         }
-        let balance = self.balance(&lends);
+        self.end_leases(&lease, now);
+        let balance = self.balance(&lease);
         let need = i64::from(usage.in_flight) + i64::from(usage.waiting);
         let targets = self.targets(balance, need, hears, now);
         let to_lend = self.to_lend(&targets, balance.own);
@@ -300,7 +313,7 @@ impl Server {
         let in_flight = if allowed == usage.allowed { usage.in_flight } else { allow(allowed) };
         let mut free = hold + balance.expired - i64::from(allowed.max(in_flight));
         let is_over = free < 0 || balance.own < 0;
-        self.give_back(&mut free, idle, &lends);
+        self.give_back(&mut free, idle, &lease);
         self.lend(&targets, &mut free, balance.own);
         self.want(need - hold);
         !self.is_over_for_now(is_over, now)
@@ -370,19 +383,43 @@ impl Server {
         if now.since(since) >= IDLE { surplus } else { 0 }
     }
 
-    /// Gives slots back: those without a lease, those called back, and those not needed.
-    fn give_back(&mut self, free: &mut i64, mut idle: i64, lends: impl Fn(SocketAddr) -> bool) {
+    /// Gives back the slots that no request can use any more, since their leases ended so long ago. If more requests are
+    /// in flight than other slots permit, these use too many of this member's own.
+    fn end_leases(&mut self, lease: impl Fn(SocketAddr) -> Lease, now: Moment) {
+        let unused_after = self.request_max + LATE;
         for (other, loan) in &mut self.loans {
+            if let Lease::Ended(Some(at)) = lease(*other)
+                && now.since(at) >= unused_after
+            {
+                (loan.given_back, loan.of_before) = (loan.borrowed, 0);
+            }
+        }
+    }
+
+    /// Gives slots back: those without a lease, those called back, and those not needed.
+    ///
+    /// Requests end in any order, and a request that began with one slot may be left with another. Slots whose leases ended
+    /// first go back first: the requests that are left then began before the later leases ended, and end in time.
+    fn give_back(&mut self, free: &mut i64, mut idle: i64, lease: impl Fn(SocketAddr) -> Lease) {
+        let loans = self.loans.iter_mut();
+        let mut loans: Vec<(Lease, &mut Loan)> =
+            loans.map(|(other, loan)| (lease(*other), loan)).collect();
+        loans.sort_by_key(|(lease, _)| *lease);
+        for (lease, loan) in &mut loans {
             let old = i64::from(loan.of_before).min(*free).max(0);
             loan.of_before -= old as u32;
             *free -= old;
-            let held = i64::from(loan.held());
-            let due = if lends(*other) { i64::from(loan.owed()) } else { held };
-            let given = due.min(*free).max(0);
-            let spare = idle.min(held - given).min(*free - given).max(0);
-            idle -= spare;
-            loan.given_back += (given + spare) as u64;
-            *free -= given + spare;
+            if *lease != Lease::Holds {
+                loan.give(i64::from(loan.held()), free);
+            }
+        }
+        let leased = loans.iter_mut().filter(|(lease, _)| *lease == Lease::Holds);
+        let mut leased: Vec<&mut Loan> = leased.map(|(_, loan)| &mut **loan).collect();
+        for loan in &mut leased {
+            loan.give(i64::from(loan.owed()), free);
+        }
+        for loan in &mut leased {
+            idle -= loan.give(i64::from(loan.held()).min(idle), free);
         }
     }
 
@@ -407,5 +444,51 @@ impl Server {
                 self.loans.entry(*owner).or_default().want = want;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASED: SocketAddr =
+        SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
+    const ENDED: SocketAddr =
+        SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 2);
+
+    /// A server with one slot that is called back, and one whose lease ended at 0.
+    fn borrower() -> Server {
+        let mut server = Server::new(1);
+        (server.max, server.request_max) = (4, Duration::from_secs(4));
+        let called_back = Loan { borrowed: 1, owed_back: 1, ..Loan::default() };
+        server.loans.insert(LEASED, called_back);
+        server.loans.insert(ENDED, Loan { borrowed: 1, ..Loan::default() });
+        server
+    }
+
+    fn turn(server: &mut Server, in_flight: u32, at_ms: u64) -> bool {
+        let usage = Usage { allowed: 0, in_flight, waiting: 0 };
+        let lease = |other| match other {
+            LEASED => Lease::Holds,
+            _ => Lease::Ended(Some(Moment::ZERO)),
+        };
+        server.turn(usage, lease, |_| true, |_| in_flight, Moment::from_millis(at_ms))
+    }
+
+    #[test]
+    fn a_slot_whose_lease_has_ended_goes_back_before_one_that_is_called_back() {
+        let mut server = borrower();
+        assert!(turn(&mut server, 1, 100));
+        assert_eq!((server.loans[&ENDED].held(), server.loans[&LEASED].held()), (0, 1));
+    }
+
+    #[test]
+    fn a_slot_whose_lease_has_ended_is_not_kept_beyond_the_longest_request() {
+        let mut server = borrower();
+        assert!(turn(&mut server, 2, 4_400));
+        assert_eq!(server.loans[&ENDED].held(), 1);
+        turn(&mut server, 2, 4_500);
+        assert_eq!((server.loans[&ENDED].held(), server.loans[&LEASED].held()), (0, 1));
+        assert!(server.over_since.is_some());
     }
 }

@@ -107,7 +107,7 @@ fn maintainer_scripts_are_shell() {
         let parsed = Command::new("sh").arg("-n").arg(&file).output().expect("a shell");
         assert!(parsed.status.success(), "{name}: {parsed:?}");
         let text = read(&format!("packaging/debian/{name}"));
-        // Where systemd does not run, such as in a chroot, nobody asks it.
+        // Where systemd does not run, such as in a chroot, systemctl must not be called.
         let is_careful = !text.contains("systemctl") || text.contains("/run/systemd/system");
         assert!(is_careful && !text.contains("restart weir"), "{name}");
     }

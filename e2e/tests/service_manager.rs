@@ -14,7 +14,7 @@ fn config(scene: &Scene) -> String {
     )
 }
 
-/// A manager that notes down what it is told.
+/// A service manager that records the messages that it receives.
 struct Manager {
     socket: UnixDatagram,
     heard: Vec<String>,

@@ -548,7 +548,8 @@ fn is_structural(node: &Value, at: &str) {
     }
 }
 
-/// Returns whether a structural schema accepts a value (patterns aside), and knows each of its keys, so that none is pruned.
+/// Returns whether a structural schema accepts a value (patterns aside) and declares each of its keys, so that the API server
+/// prunes none.
 fn accepts(node: &Value, value: &Value) -> bool {
     let number = value.as_f64().unwrap_or_default();
     let is_within = node["minimum"].as_f64().is_none_or(|min| min <= number)

@@ -14,7 +14,7 @@ use crate::handover;
 /// The number of the first socket.
 const FIRST: RawFd = 3;
 
-/// The greatest number of sockets that is plausible.
+/// The greatest number of sockets that is accepted.
 const SOCKETS_MAX: usize = 4096;
 
 /// The variables of the protocol. A process that this one starts must not see them: they are about this one.
@@ -33,10 +33,13 @@ pub struct Passed {
 /// descriptor is opened.
 ///
 /// # Errors
-/// A descriptor is missing, or is not a listening TCP socket; the message contains its name.
+/// There are more than 4096, or a descriptor is missing or is not a listening TCP socket; the message contains its name.
 pub fn take() -> io::Result<Vec<Passed>> {
     let [pid, count, labels] = VARIABLES.map(|name| std::env::var(name).ok());
     let named = described(pid.as_deref(), count.as_deref(), labels.as_deref(), std::process::id());
+    if named.len() > SOCKETS_MAX {
+        return Err(io::Error::other(format!("more than {SOCKETS_MAX} were passed")));
+    }
     let passed = (FIRST..).zip(named).map(|(number, name)| {
         let refused = |why: String| io::Error::other(format!("descriptor {number} ({name}): {why}"));
         let socket = handover::inherited(number).map_err(|error| refused(error.to_string()))?;
@@ -53,7 +56,7 @@ pub fn take() -> io::Result<Vec<Passed>> {
     passed.collect()
 }
 
-/// Returns the name of each descriptor that is passed to `this` process.
+/// Returns the name of each descriptor that is passed to `this` process; of too many, one more than are accepted.
 fn described(
     pid: Option<&str>,
     count: Option<&str>,
@@ -63,7 +66,7 @@ fn described(
     if pid.and_then(|pid| pid.parse().ok()) != Some(this) {
         return Vec::new();
     }
-    let count = count.and_then(|count| count.parse().ok()).unwrap_or(0).min(SOCKETS_MAX);
+    let count = count.and_then(|count| count.parse().ok()).unwrap_or(0).min(SOCKETS_MAX + 1);
     let mut names = names.unwrap_or_default().split(':');
     (0..count).map(|_| names.next().unwrap_or_default().to_owned()).collect()
 }
@@ -88,6 +91,7 @@ mod tests {
         assert!(described(Some("8"), Some("2"), None, 7).is_empty());
         assert!(described(None, Some("2"), None, 7).is_empty());
         assert!(described(Some("7"), None, None, 7).is_empty());
+        assert!(described(Some("7"), Some("99999999"), None, 7).len() > SOCKETS_MAX);
     }
 
     #[test]

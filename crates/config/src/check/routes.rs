@@ -90,16 +90,7 @@ fn shadowed(document: &Document, names: &Names, problems: &Problems) {
 }
 
 fn covers_host(wide: Option<&HostPattern>, narrow: Option<&HostPattern>) -> bool {
-    let Some(wide) = wide else { return true };
-    let (HostPattern::Wildcard(suffix), Some(narrow)) = (wide, narrow) else {
-        return Some(wide) == narrow;
-    };
-    let below =
-        |name: &str| name.strip_suffix(suffix.as_str()).is_some_and(|before| before.ends_with('.'));
-    match narrow {
-        HostPattern::Exact(name) => below(name),
-        HostPattern::Wildcard(domain) => domain == suffix || below(domain),
-    }
+    wide.is_none_or(|wide| narrow.is_some_and(|narrow| wide.covers_all_of(narrow)))
 }
 
 fn covers_path(wide: &PathMatch, narrow: &PathMatch) -> bool {

@@ -212,7 +212,7 @@ fn is_origin_field(known: Known) -> bool {
         || matches!(known, Known::XRequestId | Known::Traceparent | Known::Tracestate)
 }
 
-/// Returns whether this field is written by Weir, with the trusted peer's value included.
+/// Returns whether Weir writes this field, with the trusted peer's value in it or in place of that.
 fn extended(known: Known, fields: ForwardFields) -> bool {
     match known {
         Known::XForwardedFor => fields.x_forwarded,
